@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The table of statistics: one line each makes the BPF enum, the agent's struct
+ * for scx_stats and the manual (build.rs reads it).
+ *
+ * STAT(name, group, description). All are counters of events since the
+ * scheduler started, kept per CPU and added up by the agent.
+ */
+#ifndef STAT
+#error "define STAT before including stats.h"
+#endif
+
+/* What came in. */
+STAT(fork, event, "Forked tasks that needed a CPU")
+STAT(wake, event, "Woken tasks that needed a CPU")
+STAT(pinned, event, "Forked or woken tasks that may run on one CPU only")
+
+/* Where it went: exactly one of these for every fork and wake-up. */
+STAT(place_prev_idle, place, "Placed on the previous CPU, which was idle")
+STAT(place_idle, place, "Placed on another idle CPU")
+STAT(place_local, place, "Kept on the parent's or waker's CPU, which is busy")
+STAT(place_prev, place, "Kept on the previous CPU, which is busy")
+STAT(place_busy, place, "No idle CPU: queued on the CPU chosen by the mode")
+STAT(place_pinned, place, "Only one CPU was allowed")
+STAT(place_raced, place, "The idle CPU chosen was taken by another in between: queued, to be stolen")
+
+/* Why, by mode. */
+STAT(forklocal_alone, mode, "fork-local: the parent was alone on its CPU")
+STAT(forklocal_crowded, mode, "fork-local: the parent was not alone, placed as off")
+STAT(forklocal_prev_ok, mode, "fork-local: the wakee's previous CPU had at most one task")
+STAT(forklocal_prev_crowded, mode, "fork-local: the wakee's previous CPU had more than one task, placed as off")
+STAT(smove_stay, mode, "smove: the idle CPU is slower now, stayed local with the timer set")
+STAT(smove_go, mode, "smove: the idle CPU is at least as fast now, taken")
+STAT(nest_warm, mode, "nest: found an idle CPU in the warm set")
+STAT(nest_grow, mode, "nest: the warm set was busy, took a CPU into it")
+STAT(auto_local, mode, "auto: the parent's or waker's CPU finishes first")
+STAT(auto_prev, mode, "auto: the previous CPU finishes first")
+STAT(auto_warm, mode, "auto: the warmest idle CPU finishes first")
+STAT(auto_fast, mode, "auto: the idle CPU with the highest capacity finishes first")
+STAT(auto_busy, mode, "auto: a busy CPU finishes first and nothing is idle")
+STAT(auto_leaving, mode, "auto: the running task of the CPU chosen was about to leave it")
+
+/* What became of a task that was kept waiting for a busy CPU. */
+STAT(park, park, "Kept waiting for a busy CPU on purpose, with the timer set")
+STAT(park_ran, park, "Kept waiting, and ran there in time")
+STAT(park_moved, park, "Waited too long, moved by the timer to an idle CPU")
+STAT(park_released, park, "Waited too long and nothing was idle: left for any CPU to take")
+STAT(timer_fire, park, "Timer callbacks")
+
+/* Queues. */
+STAT(enq_queue, queue, "Queued by virtual deadline")
+STAT(enq_kthread, queue, "Pinned kernel threads put ahead of the queue at wake-up")
+STAT(preempt_wake, queue, "Woken tasks that preempted the running one")
+STAT(keep_running, queue, "Slice extended because no queued task has an earlier deadline")
+STAT(steal_core, queue, "Taken by an idle CPU from a hardware thread of its core")
+STAT(steal_llc, queue, "Taken by an idle CPU from another core under its last-level cache")
+STAT(steal_node, queue, "Taken by an idle CPU from another last-level cache of its node")
+STAT(steal_far, queue, "Taken by an idle CPU from another node")
+STAT(balance, queue, "Taken by a busy CPU from a longer queue")
+STAT(rotate, queue, "Taken by a busy CPU from a queue longer by one, to take turns")
+
+/* Learning and its bounds. */
+STAT(class_hit, learn, "Forks whose parent command and kind of fork were known")
+STAT(class_new, learn, "Forks whose parent command and kind of fork were new")
+STAT(class_full, learn, "Fork classes that could not be stored")
+STAT(cpuperf_set, freq, "Requests for speed made to schedutil")
+STAT(freq_sample, freq, "Measured CPU speeds taken in")
+STAT(no_ctx, error, "Tasks without a context, scheduled plainly")

@@ -12,6 +12,9 @@
  *   load affinity n=8 ms=3000
  *   load requeue n=50 cpu=0 to=1
  *   load wakes n=200 hogs=2 cpu=0 us=1000
+ *   load hold n=2 cpu=-1 nice=0		(until it is killed)
+ *
+ * And "load stats" prints what the scheduler's statistics socket answers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,6 +31,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,8 +46,9 @@ enum {
 
 /* What a task tells about itself; each has a page of its own in shared memory. */
 struct task_note {
-	volatile int cpu; /* where it ran last, -1 before it ran */
+	volatile int cpu;  /* where it ran last, -1 before it ran */
 	volatile int goal; /* requeue: where it is expected */
+	volatile bool ran; /* hogs: has come to some CPU */
 	volatile long checks;
 	volatile long wrong;
 	volatile uint64_t seen[MAX_CPUS]; /* loops done on each CPU */
@@ -303,8 +309,10 @@ static void hog(int i)
 		int cpu = sched_getcpu();
 
 		note->cpu = cpu;
-		if (shared->count && !note->seen[cpu]++)
+		if (shared->count && !note->seen[cpu]++) {
+			note->ran = true;
 			ring();
+		}
 		for (volatile int spin = 0; spin < 2000; spin++)
 			;
 	}
@@ -536,13 +544,57 @@ static void cmd_wakes(void)
 	stop_hogs(pid, hogs);
 }
 
+/* Busy loops in the background, for other loads to meet. */
+static void cmd_hold(void)
+{
+	int n = number("n", 2), cpu = number("cpu", -1), nice = number("nice", 0);
+
+	shared->count = true;
+	for (int i = 0; i < n; i++) {
+		pid_t pid = spawn(hog, i);
+
+		if (cpu >= 0)
+			pin(pid, cpu);
+		while (!shared->task[i].ran)
+			if (!wait_for_bell())
+				die("a busy loop does not run");
+		if (setpriority(PRIO_PROCESS, pid, nice))
+			die("setpriority: %s", strerror(errno));
+	}
+	printf("holding=%d\n", n);
+	fflush(stdout);
+	pause();
+}
+
+static void cmd_stats(void)
+{
+	const char *path = param("socket", "/var/run/scx/root/stats");
+	static const char request[] = "{\"req\":\"stats\",\"args\":{}}\n";
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char buf[4096];
+	ssize_t len;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		die("%s: %s", path, strerror(errno));
+	if (write(fd, request, sizeof(request) - 1) < 0)
+		die("%s: %s", path, strerror(errno));
+	do {
+		len = read(fd, buf, sizeof(buf));
+		if (len <= 0)
+			die("%s: the scheduler hung up", path);
+		fwrite(buf, 1, len, stdout);
+	} while (buf[len - 1] != '\n');
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } commands[] = {
-	{ "fork", cmd_fork },	      { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
-	{ "release", cmd_release },   { "affinity", cmd_affinity }, { "requeue", cmd_requeue },
-	{ "wakes", cmd_wakes },
+	{ "fork", cmd_fork },       { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
+	{ "release", cmd_release }, { "affinity", cmd_affinity }, { "requeue", cmd_requeue },
+	{ "wakes", cmd_wakes },     { "hold", cmd_hold },         { "stats", cmd_stats },
 };
 
 int main(int argc, char **argv)
@@ -550,8 +602,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		die("usage: load COMMAND [name=value ...]");
 	params = argv + 2;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	if (pipe(bell))

@@ -101,7 +101,11 @@ struct task_ctx_map {
 	__type(value, struct task_ctx);
 };
 
-extern struct task_ctx_map task_ctxs SEC(".maps");
+/*
+ * Weak, not extern: clang gives an extern map a place in .maps where the object
+ * has maps of its own, and the linker then sees two definitions.
+ */
+struct task_ctx_map task_ctxs __weak SEC(".maps");
 extern struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 extern struct cpu_stats cpu_stats[FL_MAX_CPUS];
 extern volatile struct tunables tunables;
@@ -117,7 +121,7 @@ struct cpu_order_map {
 	__type(value, struct cpu_order);
 };
 
-extern struct cpu_order_map cpu_orders SEC(".maps");
+struct cpu_order_map cpu_orders __weak SEC(".maps");
 
 /* Masking is how the verifier sees that a CPU id is in range. */
 #define fl_cpu(id)	(&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])

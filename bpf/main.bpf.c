@@ -44,7 +44,6 @@ volatile struct tunables tunables = {
 };
 volatile u32 freq_source = FL_FREQ_RECENCY;
 
-struct task_ctx_map task_ctxs SEC(".maps");
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 

@@ -6,8 +6,6 @@
  */
 #include "freqlock.bpf.h"
 
-struct cpu_order_map cpu_orders SEC(".maps");
-
 /* A busy CPU looks at this many others, nearest first. */
 #define BALANCE_CPUS	16
 

@@ -19,6 +19,7 @@ patience=60
 expectations=0
 log=''            # what the scheduler has said so far
 scheduler_pid=''
+background=()     # processes to end with the test
 declare -A got=() stat=()
 
 fail() {
@@ -26,12 +27,11 @@ fail() {
     exit 1
 }
 
-# expect A OP B WHAT: two numbers compared by test's operators.
+# expect A OP B WHAT: two numbers compared as in arithmetic.
 expect() {
     expectations=$((expectations + 1))
     [[ $1 =~ ^-?[0-9]+$ && $3 =~ ^-?[0-9]+$ ]] || fail "$4: '$1' or '$3' is not a number"
-    # shellcheck disable=SC2107,SC2102 # the operator is an argument
-    [ "$1" "$2" "$3" ] || fail "$4: expected $1 to be $2 $3"
+    let "$1 $2 $3" || fail "$4: expected $2 $3, not $1"
 }
 
 # expect_text TEXT REGEX WHAT
@@ -100,7 +100,7 @@ await_exit() {
 stop_scheduler() {
     kill -s "${1:-TERM}" "$scheduler_pid"
     await_exit
-    expect "$status" -eq 0 "exit status after ${1:-TERM}; it said: $log"
+    expect "$status" '==' 0 "exit status after ${1:-TERM}; it said: $log"
     await_state disabled
 }
 
@@ -113,7 +113,7 @@ run_scheduler() {
 # The scheduler refused in the way that it promises: a line, no stack trace.
 expect_refusal() {
     local want_status=$1 want_text=$2
-    expect "$status" -eq "$want_status" "exit status; it said: $output"
+    expect "$status" '==' "$want_status" "exit status; it said: $output"
     expect_text "$output" "$want_text" 'the line that says what to do'
     refuse_text "$output" 'backtrace|panicked|RUST_BACKTRACE|[[:space:]]at src/' 'a stack trace'
     [[ ! -e $scx/state ]] || expect_text "$(<$scx/state)" '^disabled$' 'sched_ext/state'
@@ -132,27 +132,48 @@ run_load() {
     echo "load $*: $line"
 }
 
+# hold [name=value...]: busy loops from now on, until the test ends.
+hold() {
+    local fd line
+    exec {fd}< <(exec "$load" hold "$@")
+    background+=($!)
+    read -rt "$patience" -u "$fd" line || fail "load hold $* does not begin"
+    [[ $line == holding=* ]] || fail "load hold $*: $line"
+}
+
 # ---- statistics ----
 
 # Fills ${stat[name]} with the counts since the scheduler started.
 read_stats() {
-    local json rest
-    json=$("$load" stats) || fail "no statistics from the scheduler"
+    local rest
+    rest=$("$scheduler" counters --json) || fail "no statistics from the scheduler"
     stat=()
-    rest=$json
-    while [[ $rest =~ \"([a-z0-9_]+)\":([0-9]+)(.*) ]]; do
+    while [[ $rest =~ \"([a-z0-9_]+)\":\ *([0-9]+)(.*) ]]; do
         stat[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
         rest=${BASH_REMATCH[3]}
     done
-    ((${#stat[@]} > 10)) || fail "these are no statistics: $json"
+    ((${#stat[@]} > 10)) || fail "these are no statistics: $rest"
 }
 
 # expect_grew NAME...: each statistic has counted something.
 expect_grew() {
     local name
     for name; do
-        expect "${stat[$name]:--1}" -gt 0 "statistic $name"
+        expect "${stat[$name]:--1}" '>' 0 "statistic $name"
     done
+}
+
+# Each fork and wake-up is placed exactly once; some may be under way as the
+# statistics are read.
+expect_placed_once() {
+    local name placed=0 came
+    for name in "${!stat[@]}"; do
+        [[ $name != place_* ]] || placed=$((placed + stat[$name]))
+    done
+    came=$((stat[fork] + stat[wake]))
+    expect "$came" '>' 100 'forks and wake-ups'
+    expect $((placed - came)) '<=' 8 'placed more often than forked or woken'
+    expect $((came - placed)) '<=' 8 'forked or woken, but not placed'
 }
 
 # ---- the end ----
@@ -161,8 +182,7 @@ clean_up() {
     local status=$?
     trap - EXIT
     [[ -z $scheduler_pid ]] || kill -KILL "$scheduler_pid" 2>/dev/null || true
-    mapfile -t left < <(jobs -p)
-    ((${#left[@]} == 0)) || kill -KILL "${left[@]}" 2>/dev/null || true
+    ((${#background[@]} == 0)) || kill -KILL "${background[@]}" 2>/dev/null || true
     if ((status == 0 && expectations == 0)); then
         echo 'the test expected nothing' >&2
         status=1

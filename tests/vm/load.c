@@ -13,8 +13,6 @@
  *   load requeue n=50 cpu=0 to=1
  *   load wakes n=200 hogs=2 cpu=0 us=1000
  *   load hold n=2 cpu=-1 nice=0		(until it is killed)
- *
- * And "load stats" prints what the scheduler's statistics socket answers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,8 +29,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -193,7 +189,7 @@ static int by_count(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* How many of the events happened on the busiest one and two CPUs. */
+/* Where the events happened, and how many on the busiest one and two CPUs. */
 static void print_spread(const uint64_t *events)
 {
 	uint64_t sorted[MAX_CPUS];
@@ -206,8 +202,12 @@ static void print_spread(const uint64_t *events)
 		cpus += sorted[i] > 0;
 	}
 	qsort(sorted, MAX_CPUS, sizeof(*sorted), by_count);
-	printf("events=%lu cpus=%d top1=%lu top2=%lu\n", total, cpus, sorted[0],
+	printf("events=%lu cpus=%d top1=%lu top2=%lu", total, cpus, sorted[0],
 	       sorted[0] + sorted[1]);
+	for (int i = 0; i < MAX_CPUS; i++)
+		if (CPU_ISSET(i, &all_cpus))
+			printf(" on%d=%lu", i, events[i]);
+	printf("\n");
 }
 
 /* Children one after the other; with parent-us the parent keeps running meanwhile. */
@@ -566,35 +566,13 @@ static void cmd_hold(void)
 	pause();
 }
 
-static void cmd_stats(void)
-{
-	const char *path = param("socket", "/var/run/scx/root/stats");
-	static const char request[] = "{\"req\":\"stats\",\"args\":{}}\n";
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	char buf[4096];
-	ssize_t len;
-
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		die("%s: %s", path, strerror(errno));
-	if (write(fd, request, sizeof(request) - 1) < 0)
-		die("%s: %s", path, strerror(errno));
-	do {
-		len = read(fd, buf, sizeof(buf));
-		if (len <= 0)
-			die("%s: the scheduler hung up", path);
-		fwrite(buf, 1, len, stdout);
-	} while (buf[len - 1] != '\n');
-}
-
 static const struct {
 	const char *name;
 	void (*run)(void);
 } commands[] = {
 	{ "fork", cmd_fork },       { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
 	{ "release", cmd_release }, { "affinity", cmd_affinity }, { "requeue", cmd_requeue },
-	{ "wakes", cmd_wakes },     { "hold", cmd_hold },         { "stats", cmd_stats },
+	{ "wakes", cmd_wakes },     { "hold", cmd_hold },
 };
 
 int main(int argc, char **argv)

@@ -123,10 +123,15 @@ proptest! {
     }
 
     #[test]
-    fn wait_is_bounded_for_any_input(
-        rest in any_time(), leave in any_time(), slice in any_time(), queued in any_time(), speed: u32
+    fn wait_grows_with_all_and_is_bounded_for_any_input(
+        rest in any_time(), leave in any_time(), slice in any_time(),
+        a in any_time(), b in any_time(), more in any_time(), speed: u32
     ) {
-        prop_assert!(policy!(finish_wait(rest, leave, slice, queued, speed)) <= MAX);
+        let (a, b) = (a.min(b), a.max(b));
+        let wait = |rest, queued| policy!(finish_wait(rest, leave, slice, queued, speed));
+        prop_assert!(wait(rest, a) <= wait(rest, b));
+        prop_assert!(wait(rest, a) <= wait(rest.saturating_add(more), a));
+        prop_assert!(wait(u64::MAX, u64::MAX) <= MAX);
     }
 
     #[test]

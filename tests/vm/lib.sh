@@ -69,7 +69,7 @@ launch() {
 # Starts the scheduler and returns when the kernel schedules with it.
 start_scheduler() {
     launch "$@"
-    await_log 'scheduling'
+    await_log 'enabled after'
     expect_text "$(<$scx/state)" '^enabled$' 'sched_ext/state'
     expect_text "$(<$scx/root/ops)" '^freqlock' 'sched_ext/root/ops'
 }

@@ -124,6 +124,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 							   (s32)bpf_cpumask_first(p->cpus_ptr);
 
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl.now;
 	cpu = fl_place(p, tctx, &pl);
 
@@ -144,11 +145,16 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	return cpu;
 }
 
-/* A task that needs a CPU and was not asked where: count it as select_cpu would. */
+/*
+ * A task that needs a CPU and was not asked where: count it as select_cpu would.
+ * SCX_ENQ_CPU_SELECTED does not tell: the kernel leaves it out for forks.
+ */
 static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	if (__COMPAT_is_enq_cpu_selected(enq_flags))
+	if (tctx->flags & FL_TASK_ASKED) {
+		tctx->flags &= ~FL_TASK_ASKED;
 		return;
+	}
 	if (tctx->flags & FL_TASK_FORKED)
 		fl_count(fork);
 	else if (enq_flags & SCX_ENQ_WAKEUP)

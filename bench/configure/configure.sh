@@ -3,7 +3,7 @@
 # What the configure scripts of autoconf do all day, without the compiler: short
 # processes one after another, in pipes and command substitutions, each doing
 # next to nothing. configure.sh CHECKS writes config.h into the current folder;
-# one check is about ten processes.
+# one check is about a dozen processes.
 set -eu
 
 # Like AC_CHECK_HEADER: make a file, look for something in it, note the answer.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Kernels with sched_ext for the virtual machine: Debian's cloud flavour,
 # newest at run time or of a wanted version, and kernels given by path.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 # Versions of the packaged kernels, newest last. Up to 6.18 one package holds
 # image and modules; later ones are split into linux-binary, -modules and -base.
@@ -47,7 +47,7 @@ make_kernel() {
     fi
     mkdir -p "$dir/boot" "$dir/lib/modules"
     [[ $modules == "$dir/lib/modules/$version" ]] || mv "$modules" "$dir/lib/modules/$version"
-    rm -rf "$dir/usr"
+    rm -rf "${dir:?}/usr"
     modules=$dir/lib/modules/$version
     for f in vmlinuz config; do
         [[ -e $dir/boot/$f-$version ]] || mv "$modules/$f" "$dir/boot/$f-$version" || return 1

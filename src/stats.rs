@@ -8,8 +8,6 @@ use crate::preflight;
 use scx_stats::prelude::*;
 use serde::de::DeserializeOwned;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What a connection may want to know of the scheduler.
@@ -131,12 +129,12 @@ pub fn fetch<T: DeserializeOwned>(target: &str) -> Result<T, Error> {
 
 const ANSWER_WITHIN_MS: u64 = 5000;
 
-/// Prints what happens, again and again, until told to stop.
-pub fn monitor(interval: Duration, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+/// Prints what happens, again and again, until that fails.
+pub fn monitor(interval: Duration) -> anyhow::Result<()> {
     scx_utils::monitor_stats::<Metrics>(
         &[],
         interval,
-        || stop.load(Ordering::Relaxed),
+        || false,
         |metrics| Ok(writeln!(std::io::stdout(), "{}", metrics.table())?),
     )
 }

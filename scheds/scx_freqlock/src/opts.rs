@@ -4,6 +4,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::compare;
 use freqlock::freq::Source;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
@@ -47,6 +48,7 @@ pub enum Command {
     Predictions(FormatOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
+    Compare(compare::Args),
 }
 
 #[derive(Debug, Args)]

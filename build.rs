@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Makes Rust of what bpf/ defines: the bindings of intf.h, the table of knobs
+//! and the statistics.
+
+#[path = "src/table.rs"]
+mod table;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let knobs = table::parse_knobs("bpf/knobs.h", &std::fs::read_to_string("bpf/knobs.h")?)?;
+    let stats = table::parse_stats("bpf/stats.h", &std::fs::read_to_string("bpf/stats.h")?)?;
+    write(&out, "knobs.rs", &table::knobs_source(&knobs))?;
+    write(&out, "metrics.rs", &table::metrics_source(&stats))?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_intf("bpf/intf.h", "intf.rs")
+        .build()?;
+    println!("cargo:rerun-if-changed=bpf/knobs.h");
+    println!("cargo:rerun-if-changed=bpf/stats.h");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/table.rs");
+    Ok(())
+}
+
+fn write(out: &Path, name: &str, source: &str) -> std::io::Result<()> {
+    std::fs::write(out.join(name), source)
+}

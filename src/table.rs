@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The tables bpf/knobs.h and bpf/stats.h as data, and the Rust made of them.
+//!
+//! A strict parser on purpose: a line that it does not understand ends the
+//! build, naming file and line, rather than leave out a knob or a statistic.
+//! Used by build.rs, and by the library's tests of it.
+
+use std::fmt::Write;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct KnobLine {
+    pub name: String,
+    pub unit: String,
+    pub default: u64,
+    pub min: u64,
+    pub max: u64,
+    pub meaning: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct StatLine {
+    pub name: String,
+    pub group: String,
+    pub desc: String,
+}
+
+/// Parses `KNOB(name, "unit", default, min, max, "meaning")` lines.
+pub fn parse_knobs(file: &str, text: &str) -> Result<Vec<KnobLine>, String> {
+    let mut knobs = Vec::<KnobLine>::new();
+    for (line, args) in entries(file, text, "KNOB")? {
+        let at = |what: String| format!("{file}:{line}: {what}");
+        let [name, unit, default, min, max, meaning] = fixed(args).map_err(at)?;
+        let knob = KnobLine {
+            name: ident(name).map_err(at)?,
+            unit: string(unit).map_err(at)?,
+            default: number(default).map_err(at)?,
+            min: number(min).map_err(at)?,
+            max: number(max).map_err(at)?,
+            meaning: string(meaning).map_err(at)?,
+        };
+        if !(knob.min..=knob.max).contains(&knob.default) {
+            return Err(at(format!(
+                "default {} is outside {}..{}",
+                knob.default, knob.min, knob.max
+            )));
+        }
+        if knobs.iter().any(|k| k.name == knob.name) {
+            return Err(at(format!("`{}` is defined twice", knob.name)));
+        }
+        knobs.push(knob);
+    }
+    Ok(knobs)
+}
+
+/// Parses `STAT(name, group, "description")` lines.
+pub fn parse_stats(file: &str, text: &str) -> Result<Vec<StatLine>, String> {
+    let mut stats = Vec::<StatLine>::new();
+    for (line, args) in entries(file, text, "STAT")? {
+        let at = |what: String| format!("{file}:{line}: {what}");
+        let [name, group, desc] = fixed(args).map_err(at)?;
+        let stat = StatLine {
+            name: ident(name).map_err(at)?,
+            group: ident(group).map_err(at)?,
+            desc: string(desc).map_err(at)?,
+        };
+        if stats.iter().any(|s| s.name == stat.name) {
+            return Err(at(format!("`{}` is defined twice", stat.name)));
+        }
+        stats.push(stat);
+    }
+    Ok(stats)
+}
+
+/// The arguments of every `MACRO(...)` line with its line number. Other than
+/// those there may be comments, preprocessor lines and empty lines only.
+fn entries<'a>(
+    file: &str,
+    text: &'a str,
+    name: &str,
+) -> Result<Vec<(usize, Vec<&'a str>)>, String> {
+    let mut found = Vec::new();
+    let mut in_comment = false;
+    for (index, raw) in text.lines().enumerate() {
+        let line = raw.trim();
+        let number = index + 1;
+        if in_comment || line.starts_with("/*") {
+            in_comment = !line.ends_with("*/");
+        } else if !line.is_empty() && !line.starts_with('#') {
+            let inside = line
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix('('))
+                .and_then(|rest| rest.strip_suffix(')'))
+                .ok_or_else(|| format!("{file}:{number}: expected {name}(...) on one line"))?;
+            let args = split(inside).map_err(|what| format!("{file}:{number}: {what}"))?;
+            found.push((number, args));
+        }
+    }
+    if found.is_empty() {
+        return Err(format!("{file}: no {name}(...) line found"));
+    }
+    Ok(found)
+}
+
+/// Splits at commas outside of string literals, which have no escapes.
+fn split(inside: &str) -> Result<Vec<&str>, String> {
+    let mut args = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (pos, c) in inside.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' => return Err("escapes are not supported".into()),
+            ',' if !quoted => {
+                args.push(inside[start..pos].trim());
+                start = pos + 1;
+            }
+            _ => {}
+        }
+    }
+    if quoted {
+        return Err("string literal without end".into());
+    }
+    args.push(inside[start..].trim());
+    Ok(args)
+}
+
+fn fixed<const N: usize>(args: Vec<&str>) -> Result<[&str; N], String> {
+    let found = args.len();
+    args.try_into()
+        .map_err(|_| format!("expected {N} arguments, found {found}"))
+}
+
+fn ident(arg: &str) -> Result<String, String> {
+    let mut chars = arg.chars();
+    let first = chars.next().is_some_and(|c| c.is_ascii_lowercase());
+    if first && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
+        Ok(arg.into())
+    } else {
+        Err(format!("`{arg}` is not a name in lower case"))
+    }
+}
+
+fn string(arg: &str) -> Result<String, String> {
+    arg.strip_prefix('"')
+        .and_then(|a| a.strip_suffix('"'))
+        .filter(|a| !a.is_empty() && !a.contains('"'))
+        .map(str::to_string)
+        .ok_or_else(|| format!("`{arg}` is not a string literal with text"))
+}
+
+fn number(arg: &str) -> Result<u64, String> {
+    arg.parse()
+        .map_err(|_| format!("`{arg}` is not a plain decimal number"))
+}
+
+/// `KNOBS`, `Tunables` in the order of the table, and how to store them into
+/// the skeleton's own struct of the same name.
+pub fn knobs_source(knobs: &[KnobLine]) -> String {
+    let mut s = String::new();
+    let mut w = |line: String| {
+        let _ = writeln!(s, "{line}");
+    };
+    w("/// Every knob, in the order of the table.".into());
+    w("pub const KNOBS: &[Knob] = &[".into());
+    for k in knobs {
+        w(format!(
+            "    Knob {{ name: {:?}, unit: {:?}, default: {}, min: {}, max: {}, meaning: {:?} }},",
+            k.name, k.unit, k.default, k.min, k.max, k.meaning
+        ));
+    }
+    w("];\n".into());
+
+    w("/// `struct tunables` of intf.h.".into());
+    w("#[repr(C)]".into());
+    w("#[derive(Clone, Copy, Debug, PartialEq, Eq)]".into());
+    w("pub struct Tunables {\n    /// One of `enum fl_mode`.\n    pub mode: u64,".into());
+    for k in knobs {
+        w(format!(
+            "    /// {} ({})\n    pub {}: u64,",
+            k.meaning, k.unit, k.name
+        ));
+    }
+    w("}\n".into());
+
+    w("impl Tunables {".into());
+    w("    /// The field of the knob called `name`.".into());
+    w("    pub fn knob_mut(&mut self, name: &str) -> Option<&mut u64> {".into());
+    w("        match name {".into());
+    for k in knobs {
+        w(format!(
+            "            {:?} => Some(&mut self.{}),",
+            k.name, k.name
+        ));
+    }
+    w("            _ => None,\n        }\n    }\n}\n".into());
+
+    w("/// Stores a [`Tunables`] into the skeleton's struct of the same fields.".into());
+    w("#[macro_export]".into());
+    w("macro_rules! store_tunables {".into());
+    w("    ($from:expr, $to:expr) => {{\n        $to.mode = $from.mode;".into());
+    for k in knobs {
+        w(format!("        $to.{0} = $from.{0};", k.name));
+    }
+    w("    }};\n}".into());
+    s
+}
+
+/// `Metrics` for scx_stats and `STATS`, the groups they are printed in.
+pub fn metrics_source(stats: &[StatLine]) -> String {
+    let mut s = String::new();
+    let mut w = |line: String| {
+        let _ = writeln!(s, "{line}");
+    };
+    w("/// Names and groups of the statistics, in the order of `enum fl_stat`.".into());
+    w("pub const STATS: &[Stat] = &[".into());
+    for st in stats {
+        w(format!(
+            "    Stat {{ name: {:?}, group: {:?} }},",
+            st.name, st.group
+        ));
+    }
+    w("];\n".into());
+
+    w("/// The statistics, added up over all CPUs.".into());
+    w("#[stat_doc]".into());
+    w("#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]".into());
+    w("#[stat(top)]\npub struct Metrics {".into());
+    for st in stats {
+        w(format!(
+            "    #[stat(desc = {:?})]\n    pub {}: u64,",
+            st.desc, st.name
+        ));
+    }
+    w("}\n".into());
+
+    w("impl Metrics {".into());
+    w("    /// From one value for each of `STATS`.".into());
+    w("    pub fn from_counts(counts: &[u64; STATS.len()]) -> Self {\n        Self {".into());
+    for (i, st) in stats.iter().enumerate() {
+        w(format!("            {}: counts[{i}],", st.name));
+    }
+    w("        }\n    }\n".into());
+    w("    /// One value for each of `STATS`.".into());
+    w("    pub fn counts(&self) -> [u64; STATS.len()] {\n        [".into());
+    for st in stats {
+        w(format!("            self.{},", st.name));
+    }
+    w("        ]\n    }\n}".into());
+    s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOB: &str =
+        r#"KNOB(slice_us, "us", 4000, 100, 100000, "Time slice: how long, at most")"#;
+
+    #[test]
+    fn a_knob_line_gives_its_six_fields() {
+        let text = format!("/* a\n * comment */\n#ifndef KNOB\n#endif\n\n{KNOB}\n");
+        let knobs = parse_knobs("k.h", &text).unwrap();
+        assert_eq!(
+            knobs,
+            [KnobLine {
+                name: "slice_us".into(),
+                unit: "us".into(),
+                default: 4000,
+                min: 100,
+                max: 100000,
+                meaning: "Time slice: how long, at most".into(),
+            }]
+        );
+        let source = knobs_source(&knobs);
+        assert!(source.contains(
+            "pub mode: u64,\n    /// Time slice: how long, at most (us)\n    pub slice_us: u64,"
+        ));
+        assert!(source.contains("$to.slice_us = $from.slice_us;"));
+    }
+
+    #[test]
+    fn a_malformed_line_is_named_by_file_and_line() {
+        for (bad, why) in [
+            (
+                "KNOB(a, \"us\", 1, 0, 2)",
+                "k.h:2: expected 6 arguments, found 5",
+            ),
+            (
+                "KNOB(A, \"us\", 1, 0, 2, \"m\")",
+                "k.h:2: `A` is not a name in lower case",
+            ),
+            (
+                "KNOB(a, us, 1, 0, 2, \"m\")",
+                "k.h:2: `us` is not a string literal with text",
+            ),
+            (
+                "KNOB(a, \"us\", 0x1, 0, 2, \"m\")",
+                "k.h:2: `0x1` is not a plain decimal number",
+            ),
+            (
+                "KNOB(a, \"us\", 3, 0, 2, \"m\")",
+                "k.h:2: default 3 is outside 0..2",
+            ),
+            (
+                "KNOB(a, \"us\", 1, 0, 2, \"m",
+                "k.h:2: expected KNOB(...) on one line",
+            ),
+            (
+                "KNOB(a, \"us\", 1, 0, 2, \"m)",
+                "k.h:2: string literal without end",
+            ),
+            ("int x;", "k.h:2: expected KNOB(...) on one line"),
+        ] {
+            assert_eq!(parse_knobs("k.h", &format!("\n{bad}\n")).unwrap_err(), why);
+        }
+        let twice = format!("{KNOB}\n{KNOB}\n");
+        assert_eq!(
+            parse_knobs("k.h", &twice).unwrap_err(),
+            "k.h:2: `slice_us` is defined twice"
+        );
+        assert_eq!(
+            parse_stats("s.h", "").unwrap_err(),
+            "s.h: no STAT(...) line found"
+        );
+    }
+
+    #[test]
+    fn a_stat_line_becomes_a_documented_field() {
+        let stats = parse_stats("s.h", "STAT(fork, event, \"Forked tasks\")").unwrap();
+        assert_eq!(stats[0].group, "event");
+        let source = metrics_source(&stats);
+        assert!(source.contains("#[stat(desc = \"Forked tasks\")]\n    pub fork: u64,"));
+        assert!(source.contains("fork: counts[0],"));
+    }
+}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Kernels with sched_ext for the virtual machine: Debian's cloud flavour,
+# newest at run time or of a wanted version, and kernels given by path.
+# shellcheck shell=bash
+
+# Versions of the packaged kernels, newest last. Up to 6.18 one package holds
+# image and modules; later ones are split into linux-binary, -modules and -base.
+packaged_kernels() {
+    apt-cache "${apt_options[@]}" pkgnames linux- |
+        sed -n 's/^linux-\(image\|binary\)-\([0-9].*-cloud-amd64\)$/\2/p' | sort -uV
+}
+
+# newest_kernel PREFIX: the newest packaged version that begins with PREFIX and
+# is complete. An empty PREFIX takes the newest of all.
+newest_kernel() {
+    local prefix=$1 version
+    while read -r version; do
+        [[ -z $prefix || $version == "$prefix" || $version == "$prefix"[.+-]* ]] || continue
+        [[ -n $(kernel_packages "$version") ]] && echo "$version" && return 0
+    done < <(packaged_kernels | sort -rV)
+    return 1
+}
+
+kernel_packages() {
+    local -a names
+    mapfile -t names < <(apt-cache "${apt_options[@]}" pkgnames "linux-" | grep -Fx \
+        -e "linux-image-$1" -e "linux-binary-$1" -e "linux-modules-$1" -e "linux-base-$1")
+    local all=" ${names[*]} "
+    if [[ $all == *" linux-binary-$1 "* ]]; then
+        [[ $all == *" linux-modules-$1 "* ]] && echo "linux-binary-$1" "linux-modules-$1" "linux-base-$1"
+    elif [[ $all == *" linux-image-$1 "* ]]; then
+        echo "linux-image-$1"
+    fi
+}
+
+# Lay a kernel out as DIR/boot/{vmlinuz,config}-VERSION, DIR/lib/modules/VERSION.
+make_kernel() {
+    local version=$1 dir=$2 modules f
+    local -a packages
+    read -ra packages < <(kernel_packages "$version")
+    say "fetching Linux $version (60 MB)"
+    debian_unpack "$dir" "${packages[@]}" || return 1
+    modules=$(find "$dir" -path "*/lib/modules/$version" -type d -print -quit)
+    if [[ -z $modules ]]; then
+        say "the packages of Linux $version hold no modules"
+        return 1
+    fi
+    mkdir -p "$dir/boot" "$dir/lib/modules"
+    [[ $modules == "$dir/lib/modules/$version" ]] || mv "$modules" "$dir/lib/modules/$version"
+    rm -rf "$dir/usr"
+    modules=$dir/lib/modules/$version
+    for f in vmlinuz config; do
+        [[ -e $dir/boot/$f-$version ]] || mv "$modules/$f" "$dir/boot/$f-$version" || return 1
+    done
+    if ! grep -qx CONFIG_SCHED_CLASS_EXT=y "$dir/boot/config-$version"; then
+        say "Linux $version is built without sched_ext (CONFIG_SCHED_CLASS_EXT)"
+        return 1
+    fi
+    # virtme-ng's first stage has no decompressor for modules.
+    find "$modules" -name '*.ko.xz' -print0 | xargs -0r -n 64 -P "$(nproc)" busybox unxz || return 1
+    depmod -b "$dir" "$version"
+}
+
+# Newest kernel in the cache that begins with PREFIX.
+cached_kernel() {
+    local dir
+    for dir in "$cache"/kernels/*; do
+        [[ -d $dir/boot ]] && basename "$dir"
+    done | awk -v p="$1" 'p == "" || index($0, p) == 1' | sort -V | tail -n 1
+}
+
+# Set kernel_image and kernel_config for a packaged kernel.
+use_packaged() {
+    local prefix=$1 version='' choice=$cache/kernels/newest-${1:-any}
+    if fresh "$choice" 1440 && [[ -d $cache/kernels/$(<"$choice") ]]; then
+        version=$(<"$choice")
+    elif debian_lists; then
+        version=$(newest_kernel "$prefix") ||
+            die "no packaged kernel ${prefix:+$prefix }has sched_ext; there are: $(packaged_kernels | cut -d+ -f1 | tr '\n' ' ')"
+        if cached "$cache/kernels/$version" make_kernel "$version"; then
+            echo "$version" >"$choice.$$" && mv "$choice.$$" "$choice"
+        else
+            version=
+        fi
+    fi
+    if [[ -z $version ]]; then
+        version=$(cached_kernel "$prefix")
+        [[ -n $version ]] || die "no kernel ${prefix:+$prefix }to boot: neither Debian's packages nor $cache/kernels have one"
+        say "taking Linux $version from the cache"
+    fi
+    kernel_image=$cache/kernels/$version/boot/vmlinuz-$version
+    kernel_config=$cache/kernels/$version/boot/config-$version
+}
+
+# A kernel by path: its config lies beside it or in the usual places.
+use_file() {
+    local image dir version f
+    image=$(realpath "$1")
+    dir=${image%/*}
+    version=${image##*/vmlinuz}
+    version=${version#-}
+    [[ -n $version ]] || version=${dir##*/}
+    kernel_image=$image
+    for f in "$dir/config-$version" "$dir/config" "$dir/.config" "${dir%/arch/*}/.config" \
+        "/boot/config-$version" "/lib/modules/$version/config"; do
+        [[ -r $f ]] && kernel_config=$f && return 0
+    done
+    die "no config of the kernel $1: put it beside it as config-VERSION or .config"
+}
+
+use_host() {
+    local version image
+    version=$(uname -r)
+    [[ -d /sys/kernel/sched_ext ]] || die "the running kernel $version has no sched_ext"
+    for image in "/boot/vmlinuz-$version" "/usr/lib/modules/$version/vmlinuz"; do
+        [[ -r $image ]] && use_file "$image" && return 0
+    done
+    die "the running kernel's image is not in /boot: give its path with --kernel"
+}
+
+# choose_kernel K: '' for the newest, `host`, a path, or a version prefix.
+choose_kernel() {
+    case $1 in
+    host) use_host ;;
+    */*) [[ -r $1 ]] || die "no kernel at $1"; use_file "$1" ;;
+    '' | [0-9]*) use_packaged "$1" ;;
+    *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, or host" ;;
+    esac
+}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# What runs a virtual machine: QEMU, virtiofsd, busybox and kmod from Debian,
+# virtme-ng from PyPI. The host's own are used where they are good enough.
+# shellcheck shell=bash
+
+virtme_version=1.42
+
+# Debian 12's QEMU 7.2 crashes guests under TCG when the kernel patches static
+# keys, which is what enabling a scheduler does.
+qemu_min=8.2
+
+qemu_new_enough() {
+    local version
+    have qemu-system-x86_64 || return 1
+    version=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p')
+    [[ -n $version ]] && printf '%s\n' "$qemu_min" "$version" | sort -CV
+}
+
+# Sets virtiofsd. QEMU's old daemon of the same name, in C, refuses --version
+# without a socket and cannot share a whole root.
+find_virtiofsd() {
+    for virtiofsd in "$(command -v virtiofsd || true)" /usr/libexec/virtiofsd /usr/lib/virtiofsd; do
+        [[ -x $virtiofsd && ! -d $virtiofsd ]] && "$virtiofsd" --version 2>/dev/null | grep -q '^virtiofsd' && return 0
+    done
+    return 1
+}
+
+static_busybox() {
+    have busybox && ! LC_ALL=C ldd "$(command -v busybox)" >/dev/null 2>&1
+}
+
+host_tools() {
+    qemu_new_enough && find_virtiofsd && static_busybox && have depmod && have modprobe &&
+        { have file || have strings; }
+}
+
+# tool_wrapper DIR NAME PROGRAM [OPTION...]: DIR/bin/NAME runs a program of the
+# unpacked tree DIR with that tree's own libc and libraries, so that it does
+# not matter which release of which distribution the host runs.
+tool_wrapper() {
+    local dir=$1 name=$2 program=$3
+    shift 3
+    cat >"$dir/bin/$name" <<END
+#!/bin/sh
+root=\${0%/bin/*}/root
+lib=\$root/usr/lib/x86_64-linux-gnu
+QEMU_MODULE_DIR=\$lib/qemu exec "\$lib/ld-linux-x86-64.so.2" --argv0 $name --library-path "\$lib" \\
+    "\$root/$program" $* "\$@"
+END
+    chmod 755 "$dir/bin/$name"
+}
+
+make_tools() {
+    local dir=$1 closure
+    mapfile -t closure < <(debian_closure qemu-system-x86 virtiofsd kmod)
+    if ((${#closure[@]} == 0)); then
+        say "Debian's lists have no installable qemu-system-x86, virtiofsd and kmod"
+        return 1
+    fi
+    mkdir "$dir/root" "$dir/bin"
+    # base-files' /lib -> /usr/lib is not wanted: everything lives below usr.
+    debian_unpack "$dir/root" "${closure[@]}" busybox-static || return 1
+    rm -rf "$dir"/root/usr/share/{doc,man,locale}
+    # shellcheck disable=SC2016 # expanded when the wrapper runs
+    tool_wrapper "$dir" qemu-system-x86_64 usr/bin/qemu-system-x86_64 \
+        '-L "$root/usr/share/seabios" -L "$root/usr/share/qemu" -L "$root/usr/lib/ipxe/qemu"'
+    tool_wrapper "$dir" virtiofsd usr/libexec/virtiofsd
+    tool_wrapper "$dir" depmod usr/bin/kmod
+    tool_wrapper "$dir" modprobe usr/bin/kmod
+    cp "$dir/root/usr/bin/busybox" "$dir/bin/busybox"
+    # virtme-ng asks `file` or `strings` for a kernel's version.
+    ln -s busybox "$dir/bin/strings"
+    local tool
+    for tool in qemu-system-x86_64 virtiofsd; do
+        if ! "$dir/bin/$tool" --version >/dev/null; then
+            say "Debian's $tool does not run on this machine"
+            return 1
+        fi
+    done
+}
+
+# A folder of Python modules, not a virtual environment: those cannot be moved.
+# The environment is only there for its pip, which Debian has no other way.
+make_virtme() {
+    local dir=$1
+    have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ||
+        die "python3 with its venv module is missing: run scripts/setup vm"
+    if ! python3 -m venv "$dir/venv" >&2 ||
+        ! "$dir/venv/bin/pip" --quiet --disable-pip-version-check install \
+            --target "$dir/modules" "virtme-ng==$virtme_version" >&2; then
+        die "cannot install virtme-ng $virtme_version from PyPI into $cache"
+    fi
+    rm -rf "$dir/venv"
+}
+
+virtme_run() {
+    PYTHONPATH=$cache/virtme-ng-$virtme_version/modules exec setsid python3 -m virtme.commands.run "$@"
+}
+
+# Put QEMU, virtiofsd, busybox and depmod on PATH and have virtme-ng.
+prepare_tools() {
+    if [[ ! -d $cache/tools ]]; then
+        if host_tools; then
+            PATH=${virtiofsd%/*}:$PATH
+        else
+            debian_lists && say "fetching QEMU and virtiofsd (40 MB)" && cached "$cache/tools" make_tools ||
+                die "no usable QEMU: install qemu-system-x86 (>= $qemu_min), virtiofsd, busybox-static, kmod and file"
+        fi
+    fi
+    PATH=$cache/tools/bin:$PATH
+    if [[ ! -d $cache/virtme-ng-$virtme_version ]]; then
+        say "fetching virtme-ng $virtme_version"
+        cached "$cache/virtme-ng-$virtme_version" make_virtme
+    fi
+}

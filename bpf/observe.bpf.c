@@ -26,14 +26,10 @@ char _license[] SEC("license") = "GPL";
 
 /* Words of the CPU mask that this machine uses; written before load. */
 const volatile u32 nr_mask_words = 1;
-/* Highest possible CPU id + 1; written before load. */
-const volatile u32 nr_cpus = 1;
 
 /* Whose children are the roots; 0 until the observation starts. */
 u32 observer_tgid;
 u64 dropped;
-
-extern const struct rq runqueues __ksym;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -106,8 +102,6 @@ static void report_affinity(struct task_struct *p, struct tracked *t)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(observe_fork, struct task_struct *parent, struct task_struct *child)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct rq *rq;
 	u8 flags = 0;
 
 	if (!find(parent)) {
@@ -120,10 +114,11 @@ int BPF_PROG(observe_fork, struct task_struct *parent, struct task_struct *child
 		__sync_fetch_and_add(&dropped, 1);
 		return 0;
 	}
-	rq = bpf_per_cpu_ptr(&runqueues, cpu);
-	if (rq && rq->nr_running == 1)
+	/* Whatever its class, a task points to a queue of the CPU it is on. */
+	if (parent->se.cfs_rq->rq->nr_running == 1)
 		flags |= OBS_PARENT_ALONE;
-	emit(OBS_FORK, flags, cpu, child->pid, bpf_ktime_get_ns(), parent->pid);
+	emit(OBS_FORK, flags, bpf_get_smp_processor_id(), child->pid, bpf_ktime_get_ns(),
+	     parent->pid);
 	return 0;
 }
 
@@ -173,8 +168,12 @@ int BPF_PROG(observe_switch, bool preempt, struct task_struct *prev, struct task
 	u8 flags = 0;
 	u64 name[2];
 
-	if (!from && !to && prev->pid && next->pid)
-		return 0;
+	if (!from && prev->pid) {
+		/* Or the compiler joins both pointers, which the verifier refuses. */
+		barrier();
+		if (!to && next->pid)
+			return 0;
+	}
 	if (preempt || !prev_state) {
 		flags |= OBS_PREV_RUNNABLE;
 		if (from)
@@ -195,21 +194,12 @@ int BPF_PROG(observe_switch, bool preempt, struct task_struct *prev, struct task
 
 /*
  * Called once by the observer, after the hooks are attached: children of its
- * process are roots from here on. What each CPU runs now is sent because a CPU
- * that is idle from start to end has no switch that would tell.
+ * process are roots from here on. Asked here, the process id is the one of the
+ * kernel's own namespace, whatever the observer's is.
  */
 SEC("syscall")
 int observe_start(void *ctx)
 {
-	u32 cpu;
-
 	observer_tgid = bpf_get_current_pid_tgid() >> 32;
-	bpf_for(cpu, 0, nr_cpus) {
-		struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
-
-		if (!rq)
-			break;
-		emit(OBS_CPU, 0, cpu, rq->curr->pid, bpf_ktime_get_ns(), 0);
-	}
 	return 0;
 }

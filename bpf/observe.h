@@ -24,7 +24,6 @@ enum obs_kind {
 	OBS_MIGRATE,	/* a: time, pid, cpu: destination */
 	OBS_AFFINITY,	/* a: word of the mask of allowed CPUs, b: which word, pid */
 	OBS_COMM,	/* a, b: the name of a task that exits, pid */
-	OBS_CPU,	/* a: time, cpu, pid: what runs there as the observation starts */
 	OBS_NR_KINDS,
 };
 

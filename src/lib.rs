@@ -5,5 +5,6 @@
 pub mod intf;
 pub mod knobs;
 pub mod metrics;
+pub mod observe;
 #[cfg(test)]
 mod table;

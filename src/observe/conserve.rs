@@ -36,7 +36,8 @@ pub struct LateWait {
 }
 
 pub fn allows(mask: &Mask, cpu: usize) -> bool {
-    mask.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+    mask.get(cpu / 64)
+        .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
 }
 
 /// Merges what overlaps or touches.
@@ -107,9 +108,18 @@ impl Conservation {
     /// Counts all up to `end`. What has not ended yet is given as it stands:
     /// `open_idle` by CPU since when, `open_late` with any end.
     pub fn close(&mut self, end: u64, open_idle: &[(usize, u64)], open_late: &[LateWait]) {
-        let window = Interval { start: self.closed, end };
+        let window = Interval {
+            start: self.closed,
+            end,
+        };
         for &(cpu, start) in open_idle {
-            self.add_idle(cpu, Interval { start, end: u64::MAX });
+            self.add_idle(
+                cpu,
+                Interval {
+                    start,
+                    end: u64::MAX,
+                },
+            );
         }
         let waits: Vec<LateWait> = self.late.iter().chain(open_late).copied().collect();
         if !waits.is_empty() {
@@ -135,8 +145,10 @@ impl Conservation {
             .filter(|w| allows(&w.allowed, cpu))
             .filter_map(|w| w.time.clip(window))
             .collect();
-        let idle: Vec<Interval> =
-            self.idle[cpu].iter().filter_map(|i| i.clip(window)).collect();
+        let idle: Vec<Interval> = self.idle[cpu]
+            .iter()
+            .filter_map(|i| i.clip(window))
+            .collect();
         overlap(&idle, &union(late))
     }
 
@@ -164,7 +176,10 @@ mod tests {
     }
 
     fn late(start: u64, end: u64, cpus: &[usize]) -> LateWait {
-        LateWait { time: span(start, end), allowed: mask(cpus) }
+        LateWait {
+            time: span(start, end),
+            allowed: mask(cpus),
+        }
     }
 
     #[test]
@@ -190,7 +205,12 @@ mod tests {
     fn tasks_that_wait_together_count_once() {
         let mut c = Conservation::new(1);
         c.add_idle(0, span(0, 100));
-        for wait in [late(10, 30, &[0]), late(20, 40, &[0]), late(20, 25, &[0]), late(60, 70, &[0])] {
+        for wait in [
+            late(10, 30, &[0]),
+            late(20, 40, &[0]),
+            late(20, 25, &[0]),
+            late(60, 70, &[0]),
+        ] {
             c.add_late(wait);
         }
         c.close(1000, &[], &[]);

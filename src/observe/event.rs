@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The events of bpf/observe.h, decoded.
 
-use crate::intf;
+use super::abi;
 
-pub const MASK_WORDS: usize = intf::obs_consts_OBS_MASK_WORDS as usize;
+pub const MASK_WORDS: usize = abi::obs_consts_OBS_MASK_WORDS as usize;
 
 /// Which CPUs a task may run on.
 pub type Mask = [u64; MASK_WORDS];
@@ -48,12 +48,6 @@ pub enum Event {
         pid: u32,
         name: String16,
     },
-    /// What a CPU ran as the observation started.
-    Cpu {
-        time: u64,
-        cpu: u16,
-        pid: u32,
-    },
 }
 
 /// The kernel's name of a task: at most 15 bytes and a NUL.
@@ -67,7 +61,7 @@ pub struct BadEvent(&'static str);
 impl Event {
     /// Reads one `struct obs_event`.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadEvent> {
-        let bytes: &[u8; size_of::<intf::obs_event>()] =
+        let bytes: &[u8; size_of::<abi::obs_event>()] =
             bytes.try_into().map_err(|_| BadEvent("wrong size"))?;
         let word = |at: usize| {
             let mut eight = [0; 8];
@@ -79,34 +73,33 @@ impl Event {
         let cpu = u16::from_ne_bytes([bytes[20], bytes[21]]);
         let flag = |bit: u32| u32::from(bytes[23]) & bit != 0;
         Ok(match u32::from(bytes[22]) {
-            intf::obs_kind_OBS_SWITCH => Self::Switch {
+            abi::obs_kind_OBS_SWITCH => Self::Switch {
                 time: a,
                 cpu,
                 prev: b as u32,
                 next: pid,
-                prev_runnable: flag(intf::obs_flag_OBS_PREV_RUNNABLE),
-                prev_dead: flag(intf::obs_flag_OBS_PREV_DEAD),
+                prev_runnable: flag(abi::obs_flag_OBS_PREV_RUNNABLE),
+                prev_dead: flag(abi::obs_flag_OBS_PREV_DEAD),
             },
-            intf::obs_kind_OBS_FORK => Self::Fork {
+            abi::obs_kind_OBS_FORK => Self::Fork {
                 time: a,
                 cpu,
                 child: pid,
-                parent_alone: flag(intf::obs_flag_OBS_PARENT_ALONE),
-                root: flag(intf::obs_flag_OBS_ROOT),
+                parent_alone: flag(abi::obs_flag_OBS_PARENT_ALONE),
+                root: flag(abi::obs_flag_OBS_ROOT),
             },
-            intf::obs_kind_OBS_WAKE => Self::Wake { time: a, pid },
-            intf::obs_kind_OBS_MIGRATE => Self::Migrate { time: a, pid },
-            intf::obs_kind_OBS_AFFINITY if (b as usize) < MASK_WORDS => Self::Affinity {
+            abi::obs_kind_OBS_WAKE => Self::Wake { time: a, pid },
+            abi::obs_kind_OBS_MIGRATE => Self::Migrate { time: a, pid },
+            abi::obs_kind_OBS_AFFINITY if (b as usize) < MASK_WORDS => Self::Affinity {
                 pid,
                 word: b as usize,
                 bits: a,
             },
-            intf::obs_kind_OBS_COMM => {
+            abi::obs_kind_OBS_COMM => {
                 let mut name = [0; 16];
                 name.copy_from_slice(&bytes[..16]);
                 Self::Comm { pid, name }
             }
-            intf::obs_kind_OBS_CPU => Self::Cpu { time: a, cpu, pid },
             _ => return Err(BadEvent("unknown kind")),
         })
     }
@@ -128,7 +121,14 @@ mod tests {
 
     #[test]
     fn a_switch_carries_both_tasks_and_why_the_first_left() {
-        let bytes = raw(7, 11, 12, 3, intf::obs_kind_OBS_SWITCH, intf::obs_flag_OBS_PREV_RUNNABLE);
+        let bytes = raw(
+            7,
+            11,
+            12,
+            3,
+            abi::obs_kind_OBS_SWITCH,
+            abi::obs_flag_OBS_PREV_RUNNABLE,
+        );
         assert_eq!(
             Event::decode(&bytes),
             Ok(Event::Switch {
@@ -144,18 +144,24 @@ mod tests {
 
     #[test]
     fn a_fork_says_whether_the_parent_was_alone_and_ours() {
-        let flags = intf::obs_flag_OBS_PARENT_ALONE | intf::obs_flag_OBS_ROOT;
+        let flags = abi::obs_flag_OBS_PARENT_ALONE | abi::obs_flag_OBS_ROOT;
         assert_eq!(
-            Event::decode(&raw(7, 1, 2, 3, intf::obs_kind_OBS_FORK, flags)),
-            Ok(Event::Fork { time: 7, cpu: 3, child: 2, parent_alone: true, root: true })
+            Event::decode(&raw(7, 1, 2, 3, abi::obs_kind_OBS_FORK, flags)),
+            Ok(Event::Fork {
+                time: 7,
+                cpu: 3,
+                child: 2,
+                parent_alone: true,
+                root: true
+            })
         );
     }
 
     #[test]
     fn what_is_no_event_is_refused() {
         assert!(Event::decode(&[0; 23]).is_err());
-        assert!(Event::decode(&raw(0, 0, 0, 0, intf::obs_kind_OBS_NR_KINDS, 0)).is_err());
-        let outside = raw(0, MASK_WORDS as u64, 1, 0, intf::obs_kind_OBS_AFFINITY, 0);
+        assert!(Event::decode(&raw(0, 0, 0, 0, abi::obs_kind_OBS_NR_KINDS, 0)).is_err());
+        let outside = raw(0, MASK_WORDS as u64, 1, 0, abi::obs_kind_OBS_AFFINITY, 0);
         assert!(Event::decode(&outside).is_err());
     }
 }

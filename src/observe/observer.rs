@@ -32,8 +32,13 @@ enum Why {
 enum State {
     /// Forked, and not yet told to run.
     New,
-    Runnable { since: u64, why: Why },
-    Running { cpu: u16, since: u64 },
+    Runnable {
+        since: u64,
+        why: Why,
+    },
+    Running {
+        since: u64,
+    },
     Asleep,
 }
 
@@ -83,14 +88,12 @@ pub struct Observer {
     /// By CPU id; None where the CPU is offline.
     cpus: Vec<Option<Cpu>>,
     conserve: Conservation,
-    first_event: Option<u64>,
     last_event: u64,
     pub(super) figures: Figures,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    known: bool,
     idle_since: Option<u64>,
     started: u64,
 }
@@ -98,6 +101,9 @@ struct Cpu {
 /// What is added up on the way.
 pub(super) struct Figures {
     pub events: u64,
+    /// Tasks that ran without having been seen to become runnable: an event
+    /// was missed without being counted as lost.
+    pub unexplained: u64,
     pub forks: Forks,
     pub forks_alone: Forks,
     pub wakeups: u64,
@@ -133,10 +139,10 @@ impl Observer {
             tasks: HashMap::new(),
             cpus,
             conserve: Conservation::new(ids),
-            first_event: None,
             last_event: 0,
             figures: Figures {
                 events: 0,
+                unexplained: 0,
                 forks: Forks::default(),
                 forks_alone: Forks::default(),
                 wakeups: 0,
@@ -158,7 +164,13 @@ impl Observer {
     pub fn feed(&mut self, event: Event) {
         self.figures.events += 1;
         match event {
-            Event::Fork { time, cpu, child, parent_alone, root } => {
+            Event::Fork {
+                time,
+                cpu,
+                child,
+                parent_alone,
+                root,
+            } => {
                 self.tick(time);
                 self.forked(time, cpu, child, parent_alone, root);
             }
@@ -180,11 +192,14 @@ impl Observer {
                     task.usage.comm = name;
                 }
             }
-            Event::Cpu { time, cpu, pid } => {
-                self.tick(time);
-                self.cpu_found(time, cpu, pid);
-            }
-            Event::Switch { time, cpu, prev, next, prev_runnable, prev_dead } => {
+            Event::Switch {
+                time,
+                cpu,
+                prev,
+                next,
+                prev_runnable,
+                prev_dead,
+            } => {
                 self.tick(time);
                 self.cpu_switched(time, cpu, prev, next);
                 self.left(time, prev, prev_runnable, prev_dead);
@@ -197,7 +212,11 @@ impl Observer {
         if root {
             self.figures.start.get_or_insert(time);
         }
-        let birth = (!root).then_some(Birth { time, parent_cpu: cpu, parent_alone });
+        let birth = (!root).then_some(Birth {
+            time,
+            parent_cpu: cpu,
+            parent_alone,
+        });
         self.tasks.insert(
             child,
             Task {
@@ -205,7 +224,12 @@ impl Observer {
                 birth,
                 mask: [0; MASK_WORDS],
                 mask_at_wait: [0; MASK_WORDS],
-                usage: Usage { pid: child, comm: [0; 16], cpu_ns: 0, waited_ns: 0 },
+                usage: Usage {
+                    pid: child,
+                    comm: [0; 16],
+                    cpu_ns: 0,
+                    waited_ns: 0,
+                },
             },
         );
     }
@@ -226,10 +250,18 @@ impl Observer {
 
     fn migrated(&mut self, time: u64, pid: u32) {
         self.figures.migrations += 1;
-        if let Some(Task { state: State::Runnable { since, why: Why::Forked }, .. }) =
-            self.tasks.get(&pid)
+        if let Some(Task {
+            state:
+                State::Runnable {
+                    since,
+                    why: Why::Forked,
+                },
+            ..
+        }) = self.tasks.get(&pid)
         {
-            self.figures.moved.saturating_record(time.saturating_sub(*since));
+            self.figures
+                .moved
+                .saturating_record(time.saturating_sub(*since));
         }
     }
 
@@ -237,7 +269,7 @@ impl Observer {
         let Some(task) = self.tasks.get_mut(&pid) else {
             return;
         };
-        if let State::Running { since, .. } = task.state {
+        if let State::Running { since } = task.state {
             let ran = time.saturating_sub(since);
             task.usage.cpu_ns += ran;
             self.figures.cpu_ns += ran;
@@ -245,7 +277,10 @@ impl Observer {
         if dead {
             self.finished(pid);
         } else if runnable {
-            task.state = State::Runnable { since: time, why: Why::Preempted };
+            task.state = State::Runnable {
+                since: time,
+                why: Why::Preempted,
+            };
             task.mask_at_wait = task.mask;
         } else {
             task.state = State::Asleep;
@@ -267,8 +302,9 @@ impl Observer {
         let Some(task) = self.tasks.get_mut(&pid) else {
             return;
         };
-        let state = std::mem::replace(&mut task.state, State::Running { cpu, since: time });
+        let state = std::mem::replace(&mut task.state, State::Running { since: time });
         let State::Runnable { since, why } = state else {
+            self.figures.unexplained += 1;
             return;
         };
         let waited = time.saturating_sub(since);
@@ -281,36 +317,36 @@ impl Observer {
             for (word, now) in allowed.iter_mut().zip(task.mask) {
                 *word &= now;
             }
-            let time = Interval { start: since + GRACE_NS, end: time };
+            let time = Interval {
+                start: since + GRACE_NS,
+                end: time,
+            };
             self.conserve.add_late(LateWait { time, allowed });
         }
-        if why == Why::Preempted {
-            self.figures.wait_preempted.saturating_record(waited);
-            return;
+        match (why, task.birth.take()) {
+            (Why::Preempted, _) => {
+                self.figures.wait_preempted.saturating_record(waited);
+                return;
+            }
+            (Why::Woken, _) => {
+                self.figures.wakeups += 1;
+                self.figures.wait_woken.saturating_record(waited);
+            }
+            (Why::Forked, Some(birth)) => {
+                let stayed = birth.parent_cpu == cpu;
+                self.figures.forks.add(stayed);
+                if birth.parent_alone {
+                    self.figures.forks_alone.add(stayed);
+                }
+                self.figures
+                    .first_run
+                    .saturating_record(time.saturating_sub(birth.time));
+            }
+            // The root: the observer forked it, no task of the tree did.
+            (Why::Forked, None) => return,
         }
         if let Some(Some(on)) = self.cpus.get_mut(usize::from(cpu)) {
             on.started += 1;
-        }
-        if why == Why::Woken {
-            self.figures.wakeups += 1;
-            self.figures.wait_woken.saturating_record(waited);
-        } else if let Some(birth) = task.birth.take() {
-            let stayed = birth.parent_cpu == cpu;
-            self.figures.forks.add(stayed);
-            if birth.parent_alone {
-                self.figures.forks_alone.add(stayed);
-            }
-            self.figures.first_run.saturating_record(time.saturating_sub(birth.time));
-        }
-    }
-
-    fn cpu_found(&mut self, time: u64, cpu: u16, pid: u32) {
-        if let Some(Some(on)) = self.cpus.get_mut(usize::from(cpu)) {
-            // A switch that came first knows better.
-            if !on.known {
-                on.known = true;
-                on.idle_since = (pid == 0).then_some(time);
-            }
         }
     }
 
@@ -318,12 +354,14 @@ impl Observer {
         let Some(Some(on)) = self.cpus.get_mut(usize::from(cpu)) else {
             return;
         };
-        on.known = true;
         if prev == 0 {
+            // What it did before its first switch is of no interest: the
+            // command starts after every CPU has switched once.
             if let Some(start) = on.idle_since.take() {
                 let idle = Interval { start, end: time };
                 self.conserve.add_idle(usize::from(cpu), idle);
-                self.figures.idle_ns += time.saturating_sub(start.max(self.figures.start.unwrap_or(time)));
+                let counted = start.max(self.figures.start.unwrap_or(time));
+                self.figures.idle_ns += time.saturating_sub(counted);
             }
         }
         if next == 0 {
@@ -333,8 +371,7 @@ impl Observer {
 
     /// Time has come this far: closes the windows that are complete.
     fn tick(&mut self, time: u64) {
-        if self.first_event.is_none() {
-            self.first_event = Some(time);
+        if self.last_event == 0 {
             self.conserve.close(time, &[], &[]);
         }
         self.last_event = self.last_event.max(time);
@@ -355,7 +392,10 @@ impl Observer {
             .values()
             .filter_map(|task| match task.state {
                 State::Runnable { since, .. } if since + GRACE_NS < end => Some(LateWait {
-                    time: Interval { start: since + GRACE_NS, end: u64::MAX },
+                    time: Interval {
+                        start: since + GRACE_NS,
+                        end: u64::MAX,
+                    },
                     allowed: task.mask_at_wait,
                 }),
                 _ => None,
@@ -376,7 +416,7 @@ impl Observer {
         let mut usage = std::mem::take(&mut self.figures.finished);
         for task in self.tasks.values() {
             let mut used = task.usage;
-            if let State::Running { since, .. } = task.state {
+            if let State::Running { since } = task.state {
                 let ran = self.last_event.saturating_sub(since);
                 used.cpu_ns += ran;
                 self.figures.cpu_ns += ran;
@@ -387,7 +427,11 @@ impl Observer {
         Ended {
             elapsed_ns: self.last_event.saturating_sub(start),
             wasted_ns: self.conserve.wasted(),
-            started: self.cpus.iter().map(|cpu| cpu.map(|on| on.started)).collect(),
+            started: self
+                .cpus
+                .iter()
+                .map(|cpu| cpu.map(|on| on.started))
+                .collect(),
             usage,
             live_tasks: self.tasks.len() as u64,
         }

@@ -13,8 +13,10 @@ pub struct Report {
     pub elapsed_ms: f64,
     pub cpus: usize,
     pub events: u64,
-    /// Lost for want of room; no figure is to be trusted unless this is 0.
+    /// Lost for want of room.
     pub dropped: u64,
+    /// Tasks that ran without having been seen to become runnable.
+    pub unexplained: u64,
     /// A CPU went offline or came online: idle time is not known then.
     pub cpus_changed: bool,
     pub valid: bool,
@@ -134,7 +136,11 @@ impl Quantiles {
 
 impl From<&Usage> for TaskTime {
     fn from(used: &Usage) -> Self {
-        let name = used.comm.split(|byte| *byte == 0).next().unwrap_or_default();
+        let name = used
+            .comm
+            .split(|byte| *byte == 0)
+            .next()
+            .unwrap_or_default();
         Self {
             pid: used.pid,
             comm: String::from_utf8_lossy(name).into_owned(),
@@ -154,7 +160,12 @@ impl Report {
             .started
             .iter()
             .enumerate()
-            .filter_map(|(cpu, started)| Some(CpuStarted { cpu, started: (*started)? }))
+            .filter_map(|(cpu, started)| {
+                Some(CpuStarted {
+                    cpu,
+                    started: (*started)?,
+                })
+            })
             .collect();
         let capacity_ns = ended.elapsed_ns * per_cpu.len() as u64;
         let on_parent = |forks: Forks| share(forks.on_parent_cpu, forks.all);
@@ -163,8 +174,9 @@ impl Report {
             cpus: per_cpu.len(),
             events: figures.events,
             dropped,
+            unexplained: figures.unexplained,
             cpus_changed,
-            valid: dropped == 0 && !cpus_changed,
+            valid: dropped == 0 && figures.unexplained == 0 && !cpus_changed,
             started: Started {
                 forks: figures.forks.all,
                 wakeups: figures.wakeups,
@@ -219,14 +231,36 @@ impl fmt::Display for Quantiles {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "observed          {:.1} ms on {} CPUs, {} events", self.elapsed_ms, self.cpus, self.events)?;
+        writeln!(
+            f,
+            "observed          {:.1} ms on {} CPUs, {} events",
+            self.elapsed_ms, self.cpus, self.events
+        )?;
         if self.dropped > 0 {
-            writeln!(f, "NOT VALID         {} events were lost: observe a shorter or lighter run", self.dropped)?;
+            writeln!(
+                f,
+                "NOT VALID         {} events were lost: observe a shorter or lighter run",
+                self.dropped
+            )?;
+        }
+        if self.unexplained > 0 {
+            writeln!(
+                f,
+                "NOT VALID         {} times a task ran that was not seen to wake up",
+                self.unexplained
+            )?;
         }
         if self.cpus_changed {
-            writeln!(f, "NOT VALID         CPUs went offline or came online during the run")?;
+            writeln!(
+                f,
+                "NOT VALID         CPUs went offline or came online during the run"
+            )?;
         }
-        writeln!(f, "started           {} forks, {} wake-ups", self.started.forks, self.started.wakeups)?;
+        writeln!(
+            f,
+            "started           {} forks, {} wake-ups",
+            self.started.forks, self.started.wakeups
+        )?;
         write!(f, "  by CPU         ")?;
         for cpu in &self.started.per_cpu {
             write!(f, " {}:{}", cpu.cpu, cpu.started)?;
@@ -265,7 +299,11 @@ impl fmt::Display for Report {
             percent(self.cpu_time.idle_share)
         )?;
         for task in self.cpu_time.tasks.iter().take(TEXT_TASKS) {
-            let comm = if task.comm.is_empty() { "-" } else { &task.comm };
+            let comm = if task.comm.is_empty() {
+                "-"
+            } else {
+                &task.comm
+            };
             writeln!(
                 f,
                 "  {:>7} {:<15} {:>10.1} ms, waited {:.1} ms",

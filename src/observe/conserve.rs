@@ -251,6 +251,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_open_ends_when_it_is_said_to() {
+        let mut c = Conservation::new(1);
+        c.close(100, &[(0, 20)], &[]);
+        c.add_idle(0, span(20, 110));
+        c.add_late(late(105, 200, &[0]));
+        c.close(300, &[], &[]);
+        assert_eq!(c.wasted(), 5);
+    }
+
+    #[test]
     fn closed_windows_keep_nothing() {
         let mut c = Conservation::new(1);
         for t in 0..1000 {

@@ -15,6 +15,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
+#include <stdbool.h>
 #endif
 
 enum fl_consts {

@@ -94,7 +94,8 @@ make_virtme() {
 }
 
 virtme_run() {
-    PYTHONPATH=$cache/virtme-ng-$virtme_version/modules exec setsid python3 -m virtme.commands.run "$@"
+    PYTHONPATH=$cache/virtme-ng-$virtme_version/modules exec setsid \
+        python3 "$root/scripts/lib/virtme_run.py" "$root/scripts/lib/guest" "$@"
 }
 
 # Put QEMU, virtiofsd, busybox and depmod on PATH and have virtme-ng.

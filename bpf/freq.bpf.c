@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast each CPU is now, and what is asked of the frequency governor.
+ *
+ * One number per CPU with its age. Measured sources are sampled while the CPU
+ * is busy (at ticks and when a task stops); while it is idle they are stale, so
+ * every source but the test's decays with idle time by the recency model, and
+ * without a source the model also says how speed rises under load.
+ */
+#include "freqlock.bpf.h"
+
+struct perf_map {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, FL_MAX_CPUS);
+	__type(key, u32);
+	__type(value, u32);
+};
+
+struct perf_map aperf_events SEC(".maps");
+struct perf_map mperf_events SEC(".maps");
+
+u32 test_speed[FL_MAX_CPUS];
+u32 cpu_speed_out[FL_MAX_CPUS];
+bool cpuperf_varies;
+
+/* Counters at the last sample of a CPU, and the highest ratio seen anywhere. */
+struct perf_seen {
+	u64 aperf;
+	u64 mperf;
+	u64 khz;
+};
+
+static struct perf_seen perf_seen[FL_MAX_CPUS];
+static u64 perf_ratio_max;
+static u64 khz_max[FL_MAX_CPUS];
+
+static void model_of(struct speed_model *m)
+{
+	m->ramp_ns = tunables.ramp_us * FL_USEC;
+	m->decay_ns = tunables.decay_us * FL_USEC;
+	m->floor = tunables.speed_floor;
+}
+
+/* Full speed is the highest that was seen: the first samples may read too high. */
+static u32 share_of(u64 value, u64 max)
+{
+	return max && value < max ? value * SPEED_ONE / max : SPEED_ONE;
+}
+
+static u32 sample_aperf(s32 cpu)
+{
+	struct perf_seen *seen = &perf_seen[cpu & (FL_MAX_CPUS - 1)];
+	struct bpf_perf_event_value a = {}, m = {};
+	u64 da, dm, ratio;
+
+	if (bpf_perf_event_read_value(&aperf_events, BPF_F_CURRENT_CPU, &a, sizeof(a)) ||
+	    bpf_perf_event_read_value(&mperf_events, BPF_F_CURRENT_CPU, &m, sizeof(m)))
+		return 0;
+	da = a.counter - seen->aperf;
+	dm = m.counter - seen->mperf;
+	/* Too short an interval gives a ratio of rounding errors. */
+	if (!dm || dm < 10000)
+		return 0;
+	seen->aperf = a.counter;
+	seen->mperf = m.counter;
+	if (da >> 44)
+		return 0;
+	ratio = (da << 20) / dm;
+	if (ratio > perf_ratio_max)
+		perf_ratio_max = ratio;
+	return share_of(ratio, perf_ratio_max);
+}
+
+/* Present speed of this CPU by the source in use, 0 if it gave none. */
+static u32 sample(s32 cpu)
+{
+	u32 perf;
+
+	switch (freq_source) {
+	case FL_FREQ_CPUPERF:
+		return scx_bpf_cpuperf_cur(cpu) << SPEED_SHIFT;
+	case FL_FREQ_APERF:
+		return sample_aperf(cpu);
+	case FL_FREQ_TRACEPOINT:
+		return share_of(perf_seen[cpu & (FL_MAX_CPUS - 1)].khz,
+				khz_max[cpu & (FL_MAX_CPUS - 1)]);
+	default:
+		/* The agent changes over to cpuperf where it is seen to vary. */
+		perf = scx_bpf_cpuperf_cur(cpu);
+		if (perf < FL_FULL_SPEED && !cpuperf_varies)
+			cpuperf_varies = true;
+		return 0;
+	}
+}
+
+/* Take @busy_ns of work of this CPU into its speed. */
+static void speed_busy(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct speed_model m;
+	u32 speed = sample(cpu);
+
+	if (speed) {
+		fl_count(freq_sample);
+		cctx->speed = speed;
+	} else {
+		model_of(&m);
+		cctx->speed = speed_rise(cctx->speed, now - cctx->speed_at, &m);
+	}
+	cctx->speed_at = now;
+}
+
+/* Speed of @cpu at @now, 0..1024 of the fastest CPU at its best. */
+u32 fl_speed(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	const volatile struct cpu_topo *topo = fl_topo(cpu);
+	struct speed_model m;
+	u64 at = cctx->speed_at;
+	u32 speed = cctx->speed;
+	bool shared = false;
+
+	if (freq_source == FL_FREQ_TEST)
+		return test_speed[cpu & (FL_MAX_CPUS - 1)];
+
+	model_of(&m);
+	/* Another CPU's clock may be ahead by a little. */
+	if (now > at) {
+		if (!fl_is_busy(cpu))
+			speed = speed_fall(speed, now - at, &m);
+		else if (freq_source == FL_FREQ_RECENCY)
+			speed = speed_rise(speed, now - at, &m);
+	}
+	if (smt_present && topo->sibling >= 0)
+		shared = fl_is_busy(topo->sibling);
+	return speed_effective(speed, topo->capacity, shared, tunables.smt_share);
+}
+
+/* This CPU begins to run a task. */
+void fl_freq_running(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct speed_model m;
+	u64 idle = now - cctx->speed_at;
+	u32 want;
+
+	model_of(&m);
+	cctx->speed = speed_fall(cctx->speed, idle, &m);
+	cctx->util = util_update(cctx->util, idle, false);
+	cctx->speed_at = now;
+
+	if (!tunables.cpuperf)
+		return;
+	/* In steps of a sixteenth: each request costs, and most change nothing. */
+	want = (util_request(cctx->util) + 63) & ~63U;
+	if (want > FL_FULL_SPEED)
+		want = FL_FULL_SPEED;
+	if (want != cctx->asked) {
+		cctx->asked = want;
+		scx_bpf_cpuperf_set(cpu, want);
+		fl_count(cpuperf_set);
+	}
+}
+
+/* This CPU's task runs on at a tick. */
+void fl_freq_tick(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
+	speed_busy(cpu, now);
+	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = fl_speed(cpu, now);
+}
+
+/* This CPU's task stops. Returns the speed at which it ran, 0..1024. */
+u32 fl_freq_stopping(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
+	speed_busy(cpu, now);
+	return fl_speed(cpu, now);
+}
+
+/* power:cpu_frequency; attached by the agent where it is the source. */
+SEC("?tp_btf/cpu_frequency")
+int BPF_PROG(freq_transition, unsigned int khz, unsigned int cpu)
+{
+	u32 i = cpu & (FL_MAX_CPUS - 1);
+
+	perf_seen[i].khz = khz;
+	if (khz > khz_max[i])
+		khz_max[i] = khz;
+	return 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF files share among themselves: contexts of tasks and CPUs, queue
+ * ids, and the functions that one file offers to the others. Nothing here is
+ * known to the agent; that is intf.h.
+ */
+#ifndef __FREQLOCK_BPF_H
+#define __FREQLOCK_BPF_H
+
+#include <scx/common.bpf.h>
+#include "intf.h"
+#include "policy/deadline.h"
+#include "policy/learn.h"
+#include "policy/speed.h"
+#include "policy/finish.h"
+#include "policy/modes.h"
+
+#define FL_USEC		1000ULL
+#define FL_NONE		(~0ULL)
+
+/*
+ * Queues: each CPU has one from which every CPU may take (its id is the CPU's)
+ * and one of parked tasks, which wait for this CPU on purpose and are left
+ * alone until their time is over.
+ */
+#define FL_PARK_BIT	(1ULL << 16)
+#define fl_queue(cpu)	((u64)(cpu))
+#define fl_park(cpu)	((u64)(cpu) | FL_PARK_BIT)
+
+/* What a task does that makes another one runnable; it may leave its CPU next. */
+enum fl_event {
+	FL_EVENT_FORK,
+	FL_EVENT_WAKE,
+	FL_EVENT_SYNC,	/* wake-up that says the waker is about to sleep */
+	FL_NR_EVENTS,
+};
+
+enum fl_task_flags {
+	FL_TASK_FORKED = 1 << 0,	/* has not run yet */
+	FL_TASK_PARK = 1 << 1,		/* enqueue shall park it */
+	FL_TASK_PREDICTED = 1 << 2,	/* a wait was predicted, to be compared */
+};
+
+struct task_ctx {
+	u64 vtime;		/* virtual time, on the clock of @vtime_cpu */
+	u64 deadline;
+	u64 weight;
+	u64 run_start;		/* 0 when not running */
+	u64 ran;		/* ns since it last slept */
+	u64 work;		/* the same, in ns at full speed */
+	u64 burst;		/* average work between sleeps, 0 unknown */
+	u64 waiting_since;	/* when it last became runnable */
+	u64 predicted_wait;	/* ns, with FL_TASK_PREDICTED */
+	u64 park_until;
+	u64 event_at[FL_NR_EVENTS];	/* first since it last left its CPU, 0 none */
+	u64 leave[FL_NR_EVENTS];	/* average time from such an event to leaving */
+	u64 class_key;		/* of the fork that made this task */
+	u64 fork_key;		/* of the fork that it made itself last */
+	u64 queued_work;	/* what it adds to its CPU's queued_work */
+	s32 queued_cpu;		/* there, or -1 */
+	s32 vtime_cpu;
+	s32 park_target;	/* idle CPU to go to when the wait was too long, or -1 */
+	u32 flags;
+};
+
+/*
+ * Written by the CPU itself, except queued_work (atomic). Others
+ * read without a lock: a value that is stale by a task switch makes a worse
+ * prediction, and the timer of parked tasks bounds what that can cost.
+ */
+struct cpu_ctx {
+	u64 vclock;		/* vtime of the latest task to be picked */
+	u64 running_since;	/* 0: runs no task of ours */
+	u64 running_deadline;
+	u64 running_rest;	/* work the running task was expected to have left at its start */
+	u64 leave_at;		/* when the running task is expected to leave by itself, 0 unknown */
+	u64 last_stop;		/* when it last ceased to run a task */
+	u64 queued_work;
+	u64 next_balance;
+	u64 speed_at;		/* time of @speed */
+	u64 exit_leave;		/* average time from waking another to leaving, when exiting */
+	u32 speed;		/* SPEED_ONE for full */
+	u32 util;		/* 0..1024 */
+	u32 asked;		/* last request to schedutil */
+} __attribute__((aligned(128)));
+
+struct cpu_stats {
+	u64 count[FL_NR_STATS];
+} __attribute__((aligned(64)));
+
+/* By parent command and kind of fork. */
+struct fork_class {
+	u64 leave;	/* average time from such a fork to the parent's leaving its CPU */
+	u64 burst;	/* average first burst of such a child */
+};
+
+struct task_ctx_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+};
+
+/*
+ * Weak, not extern: clang gives an extern map a place in .maps where the object
+ * has maps of its own, and the linker then sees two definitions.
+ */
+struct task_ctx_map task_ctxs __weak SEC(".maps");
+extern struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
+extern struct cpu_stats cpu_stats[FL_MAX_CPUS];
+extern volatile struct tunables tunables;
+extern volatile u32 freq_source;
+extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+extern const volatile u32 nr_cpus;
+extern const volatile bool smt_present;
+
+struct cpu_order_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FL_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct cpu_order);
+};
+
+struct cpu_order_map cpu_orders __weak SEC(".maps");
+
+/* Masking is how the verifier sees that a CPU id is in range. */
+#define fl_cpu(id)	(&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])
+#define fl_topo(id)	(&cpu_topo[(u32)(id) & (FL_MAX_CPUS - 1)])
+
+/*
+ * Counts on the CPU that it happens on. An interrupt between load and store may
+ * lose a count; that is all it can do.
+ */
+#define fl_count(name)									\
+	(cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)].count[FL_STAT_##name]++)
+
+static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, (struct task_struct *)p, 0, 0);
+}
+
+static __always_inline u64 fl_slice(void)
+{
+	return tunables.slice_us * FL_USEC;
+}
+
+static __always_inline bool fl_is_pinned(const struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/* True if the CPU runs or is about to run something of ours. */
+static __always_inline bool fl_is_busy(s32 cpu)
+{
+	return fl_cpu(cpu)->running_since != 0;
+}
+
+/* The decision about one forked or woken task: in and out of place.bpf.c. */
+struct placement {
+	u64 now;
+	u64 wake_flags;
+	s32 prev_cpu;
+	s32 this_cpu;
+	u64 leave_ns;		/* until the task on this_cpu leaves it by itself, FL_NONE unknown */
+	bool fork;
+	bool from_task;		/* forked or woken by the task on this_cpu, not by an interrupt */
+	bool idle;		/* out: the CPU was idle and has been claimed */
+	bool park;		/* out: wait there on purpose */
+	s32 park_target;	/* out: idle CPU for when the wait was too long, or -1 */
+	u64 park_ns;		/* out: how long to wait at most */
+	u64 wait_ns;		/* out: predicted wait */
+};
+
+/* place.bpf.c */
+s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+	     struct placement *pl __arg_nonnull);
+
+/* freq.bpf.c */
+u32 fl_speed(s32 cpu, u64 now);
+void fl_freq_running(s32 cpu, u64 now);
+void fl_freq_tick(s32 cpu, u64 now);
+u32 fl_freq_stopping(s32 cpu, u64 now);
+
+/* learn.bpf.c */
+u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   u64 now, u64 wake_flags);
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		  u64 now, bool runnable);
+int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, u64 now);
+
+/* park.bpf.c */
+int fl_park_arm(s32 cpu, u64 now, u64 delay_ns);
+int fl_park_init(u32 cpu);
+
+/* queue.bpf.c */
+bool fl_take_own(s32 cpu);
+bool fl_steal(s32 cpu);
+bool fl_balance(s32 cpu, u64 now);
+u64 fl_head_deadline(s32 cpu);
+
+#endif /* __FREQLOCK_BPF_H */

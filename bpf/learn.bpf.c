@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is learned of tasks: how long their bursts are, and how soon a task
+ * leaves its CPU after it forked or woke another one. Per task where the task
+ * lives long enough; for forks, whose children are new each time, per parent
+ * command and kind of fork, in a table that forgets the least recently used.
+ */
+#include "freqlock.bpf.h"
+#include <bpf_experimental.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FL_MAX_CLASSES);
+	__type(key, u64);
+	__type(value, struct fork_class);
+} fork_classes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FL_NR_HISTS);
+	__type(key, u32);
+	__type(value, struct fl_hist2);
+} hists SEC(".maps");
+
+enum fork_kind { FORK_PROCESS, FORK_VFORK, FORK_THREAD };
+
+static u64 mix(u64 h, u64 v)
+{
+	/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
+	h ^= v;
+	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+	return h ^ (h >> 31);
+}
+
+/*
+ * Key of the fork that made @p. Until its first exec a child bears its parent's
+ * command; and the parent of a vfork is about to sleep, which the child shows.
+ */
+static u64 fork_key(struct task_struct *p)
+{
+	enum fork_kind kind = FORK_PROCESS;
+	u64 comm[2] = {};
+
+	if (p->pid != p->tgid)
+		kind = FORK_THREAD;
+	else if (p->vfork_done)
+		kind = FORK_VFORK;
+	bpf_probe_read_kernel_str(comm, sizeof(comm), p->comm);
+	/* 0 stands for "no class" */
+	return mix(mix(comm[0], comm[1]), kind + 1) | 1;
+}
+
+/* Two CPUs may update one class at once: one sample is lost, which averages bear. */
+static void class_learn(u64 key, u64 leave, u64 burst)
+{
+	struct fork_class *c = bpf_map_lookup_elem(&fork_classes, &key);
+	struct fork_class fresh = {};
+
+	if (!c) {
+		fresh.leave = leave;
+		fresh.burst = burst;
+		if (bpf_map_update_elem(&fork_classes, &key, &fresh, BPF_NOEXIST))
+			fl_count(class_full);
+		return;
+	}
+	if (leave)
+		c->leave = learn_average(c->leave, leave);
+	if (burst)
+		c->burst = learn_average(c->burst, burst);
+}
+
+static void hist_add(u32 which, u64 predicted, u64 real)
+{
+	struct fl_hist2 *h = bpf_map_lookup_elem(&hists, &which);
+	u64 *slot;
+
+	if (!h)
+		return;
+	slot = MEMBER_VPTR(*h, .slot[hist_slot(predicted)][hist_slot(real)]);
+	if (slot)
+		(*slot)++;
+}
+
+/* The current task's own part: note the event, say when it will leave its CPU. */
+static u64 event_note(struct task_struct *waker, u64 now, enum fl_event event, u64 key)
+{
+	struct task_ctx *tctx = fl_task(waker);
+	struct fork_class *c;
+	u64 leave;
+
+	if (!tctx)
+		return FL_NONE;
+	if (!tctx->event_at[event])
+		tctx->event_at[event] = now;
+	if (waker->flags & PF_EXITING)
+		leave = fl_cpu(bpf_get_smp_processor_id())->exit_leave;
+	else if (event == FL_EVENT_FORK) {
+		tctx->fork_key = key;
+		c = bpf_map_lookup_elem(&fork_classes, &key);
+		leave = c ? c->leave : 0;
+	} else {
+		leave = tctx->leave[event];
+	}
+	return leave ?: FL_NONE;
+}
+
+/*
+ * @p was forked or woken by what runs on this CPU now. Returns the time in ns
+ * after which the running task is expected to leave the CPU by itself, FL_NONE
+ * where nothing is known, which includes wake-ups by interrupts: the running
+ * task has nothing to do with those.
+ */
+u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   u64 now, u64 wake_flags)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	enum fl_event event = FL_EVENT_WAKE;
+	struct fork_class *c;
+	u64 key = 0, leave;
+
+	if (wake_flags & SCX_WAKE_FORK) {
+		event = FL_EVENT_FORK;
+		key = fork_key(p);
+		c = bpf_map_lookup_elem(&fork_classes, &key);
+		if (c) {
+			fl_count(class_hit);
+			tctx->burst = c->burst;
+		} else {
+			fl_count(class_new);
+		}
+		tctx->class_key = key;
+	} else if (wake_flags & SCX_WAKE_SYNC) {
+		event = FL_EVENT_SYNC;
+	}
+	leave = event_note(waker, now, event, key);
+	if (leave != FL_NONE)
+		fl_cpu(bpf_get_smp_processor_id())->leave_at = now + leave;
+	return leave;
+}
+
+/*
+ * @p leaves its CPU: to sleep or for good (!@runnable), or because it was
+ * preempted. A whole slice after an event counts as having stayed that long.
+ */
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		  u64 now, bool runnable)
+{
+	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
+	u64 slice = fl_slice(), stayed;
+	int i;
+
+	for (i = 0; i < FL_NR_EVENTS; i++) {
+		if (!tctx->event_at[i])
+			continue;
+		stayed = now - tctx->event_at[i];
+		if (runnable && stayed < slice)
+			continue;
+		tctx->event_at[i] = 0;
+		if (p->flags & PF_EXITING)
+			cctx->exit_leave = learn_average(cctx->exit_leave, stayed);
+		else if (i == FL_EVENT_FORK)
+			class_learn(tctx->fork_key, stayed, 0);
+		else
+			tctx->leave[i] = learn_average(tctx->leave[i], stayed);
+	}
+
+	if (runnable)
+		return 0;
+	if (tctx->burst)
+		hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
+	if (tctx->class_key) {
+		class_learn(tctx->class_key, 0, tctx->work ?: 1);
+		tctx->class_key = 0;
+	}
+	tctx->burst = learn_average(tctx->burst, tctx->work);
+	tctx->work = 0;
+	tctx->ran = 0;
+	return 0;
+}
+
+/* @tctx begins to run at @now: compare the wait that was predicted. */
+int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, u64 now)
+{
+	if (tctx->flags & FL_TASK_PREDICTED)
+		hist_add(FL_HIST_WAIT, tctx->predicted_wait, now - tctx->waiting_since);
+	return 0;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_freqlock: the policy in one page, then its sched_ext operations in the
+ * order in which a task meets them.
+ *
+ * 1. Every CPU has a queue, ordered by virtual deadline (policy/deadline.h).
+ *    Each CPU's virtual clock is its own; a task that changes CPU takes its lag
+ *    with it, so a busy CPU and a quiet one need not agree on the time.
+ * 2. A forked or woken task is given a CPU by the mode in force (place.bpf.c):
+ *    if that is idle, it runs there at once; if not, it queues there, or is
+ *    parked there when the mode wants it to wait for just this CPU.
+ * 3. A parked task is left alone by other CPUs, but not for long: a timer moves
+ *    it to an idle CPU when its wait is over (park.bpf.c).
+ * 4. A waking task preempts a running one when its deadline is earlier by a
+ *    margin. Short bursts get early deadlines, long sleep gets bounded credit.
+ * 5. A CPU with nothing to do takes from the nearest queue that has something;
+ *    a busy one now and then from a longer queue (queue.bpf.c).
+ * 6. How fast each CPU is now is known from counters or guessed from how
+ *    recently it was busy (freq.bpf.c); how long bursts are, and how soon a
+ *    task leaves its CPU after it forked or woke another, is learned as tasks
+ *    run (learn.bpf.c).
+ *
+ * A task without a context, which can only be if memory ran out at its birth,
+ * is scheduled plainly and counted. Nothing here waits, and every loop has a
+ * bound. When the agent dies, the kernel takes every task back.
+ */
+#include "freqlock.bpf.h"
+#include <bpf_experimental.h>
+
+char _license[] SEC("license") = "GPL";
+
+UEI_DEFINE(uei);
+
+const volatile u32 abi_version = FL_ABI_VERSION;
+const volatile u32 nr_cpus = 1;
+const volatile bool smt_present;
+const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+
+volatile struct tunables tunables = {
+	.mode = FL_MODE_AUTO,
+#define KNOB(name, unit, def, min, max, meaning) .name = def,
+#include "knobs.h"
+#undef KNOB
+};
+volatile u32 freq_source = FL_FREQ_RECENCY;
+
+struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
+struct cpu_stats cpu_stats[FL_MAX_CPUS];
+
+/* Take @tctx out of the work that waits on the CPU where it was queued. */
+static void queued_remove(struct task_ctx *tctx)
+{
+	if (tctx->queued_cpu < 0)
+		return;
+	__sync_fetch_and_sub(&fl_cpu(tctx->queued_cpu)->queued_work, tctx->queued_work);
+	tctx->queued_cpu = -1;
+}
+
+static void queued_add(struct task_ctx *tctx, s32 cpu)
+{
+	u64 work = tctx->burst ?: LEARN_UNKNOWN_BURST_NS, slice = fl_slice();
+
+	queued_remove(tctx);
+	tctx->queued_work = work < slice ? work : slice;
+	tctx->queued_cpu = cpu;
+	__sync_fetch_and_add(&fl_cpu(cpu)->queued_work, tctx->queued_work);
+}
+
+/* Bring @tctx onto the clock of @cpu, with bounded credit and debt. */
+static void vtime_join(struct task_ctx *tctx, s32 cpu)
+{
+	u64 vclock = fl_cpu(cpu)->vclock;
+
+	if (tctx->vtime_cpu != cpu) {
+		if (tctx->vtime_cpu >= 0)
+			tctx->vtime = vtime_rebase(tctx->vtime, fl_cpu(tctx->vtime_cpu)->vclock,
+						   vclock);
+		else
+			tctx->vtime = vclock;
+		tctx->vtime_cpu = cpu;
+	}
+	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
+}
+
+/* What is left of @tctx's burst, for its next request. */
+static u64 burst_rest(struct task_ctx *tctx)
+{
+	return tctx->burst ? learn_rest(tctx->burst, tctx->work) : 0;
+}
+
+static void weigh(struct task_struct *p, struct task_ctx *tctx)
+{
+	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE : weight_of_prio(p->static_prio);
+}
+
+s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct placement pl = {
+		.prev_cpu = prev_cpu,
+		.wake_flags = wake_flags,
+		.this_cpu = bpf_get_smp_processor_id(),
+		.leave_ns = FL_NONE,
+		.fork = wake_flags & SCX_WAKE_FORK,
+		.park_target = -1,
+	};
+	struct task_ctx *tctx = fl_task(p);
+	s32 cpu;
+
+	if (!tctx) {
+		fl_count(no_ctx);
+		return prev_cpu;
+	}
+	if (pl.fork)
+		fl_count(fork);
+	else
+		fl_count(wake);
+
+	pl.now = scx_bpf_now();
+	pl.from_task = !bpf_in_hardirq() && !bpf_in_serving_softirq();
+	if (pl.from_task)
+		pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
+	if (!fl_allowed(p, prev_cpu))
+		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
+							   (s32)bpf_cpumask_first(p->cpus_ptr);
+
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+	tctx->waiting_since = pl.now;
+	cpu = fl_place(p, tctx, &pl);
+
+	if (tunables.mode == FL_MODE_AUTO) {
+		tctx->flags |= FL_TASK_PREDICTED;
+		tctx->predicted_wait = pl.wait_ns;
+	}
+	if (pl.idle) {
+		vtime_join(tctx, cpu);
+		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(),
+						tctx->weight);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
+	} else if (pl.park) {
+		tctx->flags |= FL_TASK_PARK;
+		tctx->park_until = pl.now + pl.park_ns;
+		tctx->park_target = pl.park_target;
+	}
+	return cpu;
+}
+
+/* A task that needs a CPU and was not asked where: count it as select_cpu would. */
+static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	if (__COMPAT_is_enq_cpu_selected(enq_flags))
+		return;
+	if (tctx->flags & FL_TASK_FORKED)
+		fl_count(fork);
+	else if (enq_flags & SCX_ENQ_WAKEUP)
+		fl_count(wake);
+	else
+		return;
+	fl_count(pinned);
+	fl_count(place_pinned);
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+}
+
+void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_ctx *tctx = fl_task(p);
+	u64 now = scx_bpf_now();
+	bool arrives, preempts;
+
+	if (!tctx) {
+		fl_count(no_ctx);
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(), enq_flags);
+		return;
+	}
+	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
+	count_unasked(p, tctx, enq_flags);
+	tctx->waiting_since = now;
+	vtime_join(tctx, cpu);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
+	preempts = arrives && fl_is_busy(cpu) &&
+		   deadline_preempts(tctx->deadline, cctx->running_deadline,
+				     tunables.preempt_margin_us * FL_USEC);
+
+	/* The kernel's own work for this CPU: what it does is waited for by others. */
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
+		fl_count(enq_kthread);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(),
+				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
+		return;
+	}
+
+	queued_add(tctx, cpu);
+	if (tctx->flags & FL_TASK_PARK) {
+		tctx->flags &= ~FL_TASK_PARK;
+		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(), tctx->deadline, enq_flags);
+		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
+		/* It went idle since it was looked at: nobody else will wake it for this. */
+		if (!fl_is_busy(cpu))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+
+	fl_count(enq_queue);
+	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_slice(), tctx->deadline, enq_flags);
+	if (preempts) {
+		fl_count(preempt_wake);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else if (!fl_is_busy(cpu)) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	/*
+	 * A CPU may have gone idle after it found this queue empty. One that
+	 * does so between this look and its own going idle is found by the next
+	 * tick of the CPU on which the task waits.
+	 */
+	if (!fl_is_pinned(p)) {
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	}
+}
+
+void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tctx;
+	u64 now, head, vtime;
+
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
+		if (!fl_take_own(cpu))
+			fl_steal(cpu);
+		return;
+	}
+
+	/* @prev used up its slice and wants to go on. */
+	now = scx_bpf_now();
+	if (fl_balance(cpu, now))
+		return;
+	tctx = fl_task(prev);
+	head = fl_head_deadline(cpu);
+	if (tctx && tctx->run_start && head != FL_NONE) {
+		/* Its vtime is charged when it stops; look ahead to that. */
+		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
+		if (!vtime_before(vtime_deadline(vtime, 0, fl_slice(), tctx->weight), head)) {
+			if (fl_take_own(cpu))
+				return;
+		}
+	}
+	fl_count(keep_running);
+	scx_bpf_task_set_slice(prev, fl_slice());
+}
+
+void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_ctx *tctx = fl_task(p);
+	u64 now = scx_bpf_now();
+
+	fl_freq_running(cpu, now);
+	cctx->leave_at = 0;
+	cctx->running_since = now;
+	if (!tctx)
+		return;
+
+	queued_remove(tctx);
+	if (tctx->vtime_cpu != cpu)
+		vtime_join(tctx, cpu);
+	if (vtime_before(cctx->vclock, tctx->vtime))
+		cctx->vclock = tctx->vtime;
+	cctx->running_deadline = vtime_deadline(tctx->vtime, 0, fl_slice(), tctx->weight);
+	cctx->running_rest = burst_rest(tctx);
+	tctx->run_start = now;
+
+	fl_learn_wait(tctx, now);
+	if (tctx->park_until) {
+		if (now <= tctx->park_until)
+			fl_count(park_ran);
+		tctx->park_until = 0;
+	}
+	tctx->flags = 0;
+}
+
+void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+	struct task_struct *waiting;
+
+	fl_freq_tick(cpu, scx_bpf_now());
+
+	/* See the end of enqueue. */
+	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
+	if (!waiting)
+		return;
+	idle = scx_bpf_pick_idle_cpu(waiting->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_ctx *tctx = fl_task(p);
+	u64 now = scx_bpf_now(), ran;
+	u32 speed = fl_freq_stopping(cpu, now);
+
+	cctx->running_since = 0;
+	cctx->last_stop = now;
+	if (!tctx || !tctx->run_start)
+		return;
+
+	ran = now - tctx->run_start;
+	tctx->run_start = 0;
+	tctx->vtime += vtime_charge(ran, tctx->weight);
+	tctx->ran += ran;
+	tctx->work += work_of(ran, speed);
+	fl_learn_stop(p, tctx, now, runnable);
+}
+
+void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *tctx = fl_task(p);
+
+	if (tctx)
+		weigh(p, tctx);
+}
+
+s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx, *parent;
+
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx)
+		return -ENOMEM;
+	tctx->queued_cpu = -1;
+	tctx->vtime_cpu = -1;
+	tctx->park_target = -1;
+	weigh(p, tctx);
+	if (!args->fork)
+		return 0;
+
+	/* A child starts at its parent's vtime: forking gains no CPU time. */
+	tctx->flags = FL_TASK_FORKED;
+	parent = fl_task(bpf_get_current_task_btf());
+	if (parent) {
+		tctx->vtime = parent->vtime;
+		tctx->vtime_cpu = parent->vtime_cpu;
+	}
+	return 0;
+}
+
+void BPF_STRUCT_OPS(freqlock_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = fl_task(p);
+
+	if (tctx)
+		weigh(p, tctx);
+}
+
+/* @p leaves for another scheduling class, or for good. */
+void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
+{
+	struct task_ctx *tctx = fl_task(p);
+
+	if (tctx)
+		queued_remove(tctx);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
+{
+	u32 cpu;
+	int err;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
+		if (!err)
+			err = scx_bpf_create_dsq(fl_park(cpu), -1);
+		if (!err)
+			err = fl_park_init(cpu);
+		if (err) {
+			scx_bpf_error("cannot set up CPU %u: %d", cpu, err);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void BPF_STRUCT_OPS(freqlock_exit, struct scx_exit_info *ei)
+{
+	UEI_RECORD(uei, ei);
+}
+
+SCX_OPS_DEFINE(freqlock_ops,
+	       .select_cpu	= (void *)freqlock_select_cpu,
+	       .enqueue		= (void *)freqlock_enqueue,
+	       .dispatch	= (void *)freqlock_dispatch,
+	       .running		= (void *)freqlock_running,
+	       .tick		= (void *)freqlock_tick,
+	       .stopping	= (void *)freqlock_stopping,
+	       .set_weight	= (void *)freqlock_set_weight,
+	       .init_task	= (void *)freqlock_init_task,
+	       .enable		= (void *)freqlock_enable,
+	       .disable		= (void *)freqlock_disable,
+	       .init		= (void *)freqlock_init,
+	       .exit		= (void *)freqlock_exit,
+	       .timeout_ms	= 10000,
+	       .name		= "freqlock");

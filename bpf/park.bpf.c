@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Parked tasks: those that wait for a busy CPU on purpose, because it is warm
+ * and expected to be free soon. Other CPUs leave them alone until park_until;
+ * then a timer moves them to an idle CPU, or to the CPU's open queue where
+ * nothing is idle. So a wrong prediction costs a task at most its own bound.
+ */
+#include "freqlock.bpf.h"
+
+struct park_timer {
+	struct bpf_timer timer;
+	u64 fires_at;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FL_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct park_timer);
+} park_timers SEC(".maps");
+
+/* More than these at one CPU wait for the next round of the timer. */
+#define PARK_BATCH	64
+#define PARK_AGAIN_NS	(50 * FL_USEC)
+
+/*
+ * Have the timer of @cpu fire in @delay_ns or before. Two that arm it at once
+ * may leave the later time; the earlier task then waits for that, which is the
+ * bound of another parked task, and no longer.
+ */
+int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
+{
+	struct park_timer *t;
+	u32 key = cpu;
+
+	t = bpf_map_lookup_elem(&park_timers, &key);
+	if (!t)
+		return -ENOENT;
+	if (t->fires_at > now && t->fires_at <= now + delay_ns)
+		return 0;
+	t->fires_at = now + delay_ns;
+	return bpf_timer_start(&t->timer, delay_ns, 0);
+}
+
+/* Where an overdue task goes: its target if that is still idle, else any idle CPU. */
+static s32 claim_idle(struct task_struct *p, s32 target)
+{
+	if (target >= 0 && fl_allowed(p, target) && scx_bpf_test_and_clear_cpu_idle(target))
+		return target;
+	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+static int park_fire(void *map, u32 *key, struct park_timer *t)
+{
+	u32 cpu = *key, seen = 0;
+	u64 now = scx_bpf_now(), next = FL_NONE;
+	struct task_ctx *tctx;
+	struct task_struct *p;
+	s32 idle;
+
+	fl_count(timer_fire);
+	t->fires_at = 0;
+	bpf_for_each(scx_dsq, p, fl_park(cpu), 0) {
+		if (++seen > PARK_BATCH) {
+			next = now + PARK_AGAIN_NS;
+			break;
+		}
+		tctx = fl_task(p);
+		if (tctx && tctx->park_until > now) {
+			if (tctx->park_until < next)
+				next = tctx->park_until;
+			continue;
+		}
+		idle = claim_idle(p, tctx ? tctx->park_target : -1);
+		if (idle >= 0) {
+			/* It may have been taken meanwhile; the kick then sends the CPU back to idle. */
+			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
+				fl_count(park_moved);
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
+			fl_count(park_released);
+		}
+	}
+	if (next != FL_NONE)
+		fl_park_arm(cpu, now, next > now ? next - now : 1);
+	return 0;
+}
+
+/* From ops.init: kfuncs that a callback may call follow the program that sets it. */
+int fl_park_init(u32 cpu)
+{
+	struct park_timer *t = bpf_map_lookup_elem(&park_timers, &cpu);
+
+	if (!t)
+		return -ENOENT;
+	bpf_timer_init(&t->timer, &park_timers, CLOCK_MONOTONIC);
+	return bpf_timer_set_callback(&t->timer, park_fire);
+}

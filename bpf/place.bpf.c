@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a forked or woken task goes: one function a mode. Each ends in one of
+ * three ways, which struct placement tells: an idle CPU was claimed; the task
+ * is to wait for a busy CPU on purpose (parked, with a bound); or it queues.
+ * A mode says why by its statistics, and counts exactly one place_* of them.
+ */
+#include "freqlock.bpf.h"
+
+/* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
+struct idle_scan {
+	s32 near;		/* the first that is idle, -1 none */
+	s32 warm;		/* the fastest now; of equals the one that ran last */
+	s32 fast;		/* the nearest of the highest capacity */
+	u32 warm_speed;
+	u32 fast_capacity;
+	u64 warm_stop;
+	bool nest_only;		/* look only at CPUs of the warm set */
+};
+
+static void scan_idle(struct task_struct *p, s32 from, u64 now, struct idle_scan *scan)
+{
+	const struct cpumask *idle;
+	struct cpu_order *order;
+	u64 nest_ns = tunables.nest_idle_us * FL_USEC;
+	u32 key = from, i, n;
+
+	scan->near = scan->warm = scan->fast = -1;
+	scan->warm_speed = scan->fast_capacity = 0;
+	scan->warm_stop = 0;
+
+	order = bpf_map_lookup_elem(&cpu_orders, &key);
+	if (!order)
+		return;
+	n = order->nr;
+	if (n > tunables.scan_cpus)
+		n = tunables.scan_cpus;
+
+	idle = scx_bpf_get_idle_cpumask();
+	bpf_for(i, 0, n) {
+		s32 cpu = order->cpu[i & (FL_MAX_CPUS - 1)];
+		struct cpu_ctx *cctx = fl_cpu(cpu);
+		u32 speed, capacity;
+
+		if (!bpf_cpumask_test_cpu(cpu, idle) || !fl_allowed(p, cpu))
+			continue;
+		if (scan->nest_only && !nest_is_warm(now, cctx->last_stop, nest_ns))
+			continue;
+		if (scan->near < 0)
+			scan->near = cpu;
+		speed = fl_speed(cpu, now);
+		if (scan->warm < 0 || speed > scan->warm_speed ||
+		    (speed == scan->warm_speed && cctx->last_stop > scan->warm_stop)) {
+			scan->warm = cpu;
+			scan->warm_speed = speed;
+			scan->warm_stop = cctx->last_stop;
+		}
+		capacity = fl_topo(cpu)->capacity;
+		if (capacity > scan->fast_capacity) {
+			scan->fast = cpu;
+			scan->fast_capacity = capacity;
+		}
+	}
+	/* A big machine may have its idle CPUs far away only. */
+	if (scan->near < 0 && !scan->nest_only && n < order->nr) {
+		u32 any = bpf_cpumask_any_and_distribute(idle, p->cpus_ptr);
+
+		if (any < nr_cpus)
+			scan->near = scan->warm = scan->fast = any;
+	}
+	scx_bpf_put_idle_cpumask(idle);
+}
+
+/* Tasks on a CPU's run queue, of every class, the running one included. */
+static u32 nr_running(s32 cpu)
+{
+	struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return rq ? rq->nr_running : 0;
+}
+
+static s32 queue_on(s32 cpu)
+{
+	fl_count(place_busy);
+	return cpu;
+}
+
+static s32 take_claimed(struct placement *pl, s32 cpu)
+{
+	pl->idle = true;
+	if (cpu == pl->prev_cpu)
+		fl_count(place_prev_idle);
+	else
+		fl_count(place_idle);
+	return cpu;
+}
+
+/* Take an idle CPU that was only looked at; another wake-up may be faster. */
+static s32 take_idle(struct task_struct *p, struct placement *pl, s32 cpu)
+{
+	s32 other;
+
+	if (scx_bpf_test_and_clear_cpu_idle(cpu))
+		return take_claimed(pl, cpu);
+	other = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (other >= 0)
+		return take_claimed(pl, other);
+	fl_count(place_raced);
+	return cpu;
+}
+
+/* Wait for a busy CPU on purpose, for at most @ns. */
+static s32 park_on(struct placement *pl, s32 cpu, u64 ns, s32 target)
+{
+	pl->park = true;
+	pl->park_ns = ns;
+	pl->park_target = target;
+	fl_count(park);
+	if (cpu == pl->this_cpu)
+		fl_count(place_local);
+	else
+		fl_count(place_prev);
+	return cpu;
+}
+
+/* off: an idle CPU near the previous one, as the kernel chooses it. */
+static s32 place_off(struct task_struct *p, struct placement *pl)
+{
+	bool idle = false;
+	s32 cpu;
+
+	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, pl->wake_flags, &idle);
+	if (idle)
+		return take_claimed(pl, cpu);
+	return queue_on(cpu);
+}
+
+static s32 place_fork_local(struct task_struct *p, struct placement *pl)
+{
+	u64 bound = tunables.disperse_us * FL_USEC;
+
+	if (pl->fork) {
+		if (fl_allowed(p, pl->this_cpu) && forklocal_keeps_child(nr_running(pl->this_cpu))) {
+			fl_count(forklocal_alone);
+			return park_on(pl, pl->this_cpu, bound, -1);
+		}
+		fl_count(forklocal_crowded);
+		return place_off(p, pl);
+	}
+	if (!forklocal_keeps_wakee(nr_running(pl->prev_cpu))) {
+		fl_count(forklocal_prev_crowded);
+		return place_off(p, pl);
+	}
+	fl_count(forklocal_prev_ok);
+	if (scx_bpf_test_and_clear_cpu_idle(pl->prev_cpu))
+		return take_claimed(pl, pl->prev_cpu);
+	return park_on(pl, pl->prev_cpu, bound, -1);
+}
+
+static s32 place_fork_all(struct task_struct *p, struct placement *pl)
+{
+	s32 cpu = pl->fork && fl_allowed(p, pl->this_cpu) ? pl->this_cpu : pl->prev_cpu;
+
+	if (scx_bpf_test_and_clear_cpu_idle(cpu))
+		return take_claimed(pl, cpu);
+	return park_on(pl, cpu, tunables.disperse_us * FL_USEC, -1);
+}
+
+static s32 place_smove(struct task_struct *p, struct placement *pl)
+{
+	struct idle_scan scan = {};
+
+	if (!pl->from_task || !fl_allowed(p, pl->this_cpu))
+		return place_off(p, pl);
+	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	if (scan.near < 0)
+		return place_off(p, pl);
+	if (smove_stays(fl_speed(pl->this_cpu, pl->now), fl_speed(scan.near, pl->now))) {
+		fl_count(smove_stay);
+		return park_on(pl, pl->this_cpu, tunables.smove_delay_us * FL_USEC, scan.near);
+	}
+	fl_count(smove_go);
+	return take_idle(p, pl, scan.near);
+}
+
+/*
+ * The warm set is not stored: a CPU belongs to it while it is busy and for
+ * nest_idle_us after. Taking a CPU from outside thus makes the set grow, and
+ * leaving one idle makes it shrink.
+ */
+static s32 place_nest(struct task_struct *p, struct placement *pl)
+{
+	struct idle_scan scan = { .nest_only = true };
+
+	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	if (scan.near >= 0) {
+		fl_count(nest_warm);
+		return take_idle(p, pl, scan.near);
+	}
+	fl_count(nest_grow);
+	return place_off(p, pl);
+}
+
+static u64 cost_of_move(s32 from, s32 to)
+{
+	u64 cost[FL_NR_DISTANCES] = {
+		0, tunables.move_core_ns, tunables.move_llc_ns,
+		tunables.move_node_ns, tunables.move_far_ns,
+	};
+	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
+	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
+
+	return move_cost(topo_distance(&a, &b, from == to), cost);
+}
+
+/* When @p would finish its burst on @cpu, which others run on until @leave. */
+static void predict(struct placement *pl, u64 burst, s32 cpu, bool idle, struct candidate *c)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
+	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest;
+	u32 span = FL_FULL_SPEED - tunables.speed_floor;
+
+	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
+	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
+		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
+
+	c->cpu = cpu;
+	c->move = cost_of_move(pl->prev_cpu, cpu);
+	c->run = finish_run(burst, speed, ramp ? top : speed, ramp);
+	if (idle) {
+		c->wait = tunables.idle_exit_ns;
+		return;
+	}
+	ran = since && pl->now > since ? pl->now - since : 0;
+	rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED / (speed ?: 1);
+	if (cpu == pl->this_cpu)
+		leave = pl->leave_ns;
+	else if (cctx->leave_at)
+		leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
+	c->wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
+}
+
+/*
+ * auto: the candidate that finishes first. While some CPU is idle, a busy one
+ * is a candidate only if it is expected to be free within park_max_us; with
+ * nothing idle, it is a question of the shortest wait.
+ */
+static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+{
+	enum { LOCAL, PREV, WARM, FAST } why = LOCAL;
+	struct candidate best = { .cpu = -1 }, c = {};
+	u64 burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
+	u64 park_max = tunables.park_max_us * FL_USEC;
+	struct idle_scan scan = {};
+	bool prev_idle;
+	s32 cpu;
+
+	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	prev_idle = scan.near == pl->prev_cpu;
+
+	if (pl->from_task && fl_allowed(p, pl->this_cpu)) {
+		predict(pl, burst, pl->this_cpu, false, &c);
+		if (scan.near < 0 || c.wait <= park_max)
+			best = c;
+	}
+	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
+		predict(pl, burst, pl->prev_cpu, prev_idle, &c);
+		if ((scan.near < 0 || prev_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
+			best = c;
+			why = PREV;
+		}
+	}
+	if (scan.warm >= 0 && scan.warm != pl->prev_cpu) {
+		predict(pl, burst, scan.warm, true, &c);
+		if (candidate_better(&c, &best)) {
+			best = c;
+			why = WARM;
+		}
+	}
+	if (scan.fast >= 0 && scan.fast != scan.warm && scan.fast != pl->prev_cpu) {
+		predict(pl, burst, scan.fast, true, &c);
+		if (candidate_better(&c, &best)) {
+			best = c;
+			why = FAST;
+		}
+	}
+	if (best.cpu < 0)
+		return place_off(p, pl);
+
+	cpu = best.cpu;
+	pl->wait_ns = best.wait;
+	if (scan.near < 0) {
+		fl_count(auto_busy);
+		return queue_on(cpu);
+	}
+	switch (why) {
+	case LOCAL:
+		fl_count(auto_local);
+		if (pl->leave_ns != FL_NONE)
+			fl_count(auto_leaving);
+		return park_on(pl, cpu, best.wait + tunables.park_margin_us * FL_USEC, scan.warm);
+	case PREV:
+		fl_count(auto_prev);
+		if (!prev_idle)
+			return park_on(pl, cpu, best.wait + tunables.park_margin_us * FL_USEC,
+				       scan.warm);
+		break;
+	case WARM:
+		fl_count(auto_warm);
+		break;
+	case FAST:
+		fl_count(auto_fast);
+		break;
+	}
+	return take_idle(p, pl, cpu);
+}
+
+/* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */
+s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+	     struct placement *pl __arg_nonnull)
+{
+	switch (tunables.mode) {
+	case FL_MODE_FORK_LOCAL:
+		return place_fork_local(p, pl);
+	case FL_MODE_FORK_ALL:
+		return place_fork_all(p, pl);
+	case FL_MODE_SMOVE:
+		return place_smove(p, pl);
+	case FL_MODE_NEST:
+		return place_nest(p, pl);
+	case FL_MODE_AUTO:
+		return place_auto(p, tctx, pl);
+	default:
+		return place_off(p, pl);
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual deadlines: who runs first on a CPU, and who may interrupt whom.
+ *
+ * A task's vtime is the CPU time that it received divided by its weight; its
+ * virtual deadline is its vtime plus what it asks for (at most a slice) divided
+ * by its weight. The earliest deadline runs first (Stoica and Abdel-Wahab,
+ * "Earliest Eligible Virtual Deadline First", 1995, without the test of
+ * eligibility: the clamp of lag bounds what a late comer can gain).
+ */
+#ifndef __FREQLOCK_POLICY_DEADLINE_H
+#define __FREQLOCK_POLICY_DEADLINE_H
+
+#include "../intf.h"
+
+enum {
+	WEIGHT_NICE_0 = 1024,
+	WEIGHT_IDLE = 3,	/* SCHED_IDLE, as the kernel's own class has it */
+	PRIO_NICE_0 = 120,	/* task_struct::static_prio of nice 0 */
+};
+
+/*
+ * Weight of a static priority (100..139, nice -20..19): 1024 at nice 0 and a
+ * factor of 1.25 for each step, the table of sched(7)'s default class. p->scx.weight
+ * is not used: it rounds nice 19 from 1.46 down to 1 per cent.
+ */
+static inline u64 weight_of_prio(s32 static_prio)
+{
+	static const u32 weights[40] = {
+		88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+		9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+		1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+		110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+	};
+	s32 i = static_prio - 100;
+
+	if (i < 0)
+		i = 0;
+	if (i > 39)
+		i = 39;
+	return weights[i];
+}
+
+/* Virtual time (ns at nice 0) that @ran ns of CPU time cost at @weight. */
+static inline u64 vtime_charge(u64 ran, u64 weight)
+{
+	const u64 limit = 1ULL << 53;	/* 104 days: keeps the product in 64 bits */
+
+	if (!weight)
+		weight = 1;
+	return (ran < limit ? ran : limit) * WEIGHT_NICE_0 / weight;
+}
+
+/* True if virtual time @a is before @b; virtual times may wrap. */
+static inline bool vtime_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/*
+ * The vtime with which a task joins a CPU whose clock is at @vclock: its own,
+ * but with at most @lag ns of credit for time asleep and at most @lag of debt,
+ * both at its weight.
+ */
+static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 weight)
+{
+	u64 bound = vtime_charge(lag, weight);
+
+	if (vtime_before(vtime, vclock - bound))
+		return vclock - bound;
+	if (vtime_before(vclock + bound, vtime))
+		return vclock + bound;
+	return vtime;
+}
+
+/* A task's vtime carried from the clock of one CPU to that of another. */
+static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
+{
+	return to_vclock + (vtime - from_vclock);
+}
+
+/*
+ * Virtual deadline of a task that expects to run @burst ns more: short requests
+ * get early deadlines, and no request is longer than a @slice.
+ */
+static inline u64 vtime_deadline(u64 vtime, u64 burst, u64 slice, u64 weight)
+{
+	return vtime + vtime_charge(burst && burst < slice ? burst : slice, weight);
+}
+
+/* A waking task preempts if its deadline is earlier by more than @margin ns. */
+static inline bool deadline_preempts(u64 wakee, u64 running, u64 margin)
+{
+	return vtime_before(wakee + margin, running);
+}
+
+#endif /* __FREQLOCK_POLICY_DEADLINE_H */

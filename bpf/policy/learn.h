@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is learned from the past, in a few words a task: how long its bursts are
+ * and how soon it leaves its CPU after it forked or woke another task.
+ */
+#ifndef __FREQLOCK_POLICY_LEARN_H
+#define __FREQLOCK_POLICY_LEARN_H
+
+#include "../intf.h"
+
+enum {
+	/* Longer is not told apart: a second is for ever to a placement. */
+	LEARN_MAX_NS = 1000 * 1000 * 1000,
+	/* Taken for a task of which nothing is known. */
+	LEARN_UNKNOWN_BURST_NS = 1000 * 1000,
+	LEARN_UNKNOWN_LEAVE_NS = 10 * 1000 * 1000,
+};
+
+/*
+ * Moving average with a quarter of weight on the new sample; the first sample
+ * is taken whole (0 means none yet, so a sample counts for at least 1 ns).
+ */
+static inline u64 learn_average(u64 old, u64 sample)
+{
+	u64 avg;
+
+	if (sample > LEARN_MAX_NS)
+		sample = LEARN_MAX_NS;
+	if (!sample)
+		sample = 1;
+	if (!old)
+		return sample;
+	avg = old - old / 4 + sample / 4;
+	return avg ? avg : 1;
+}
+
+/*
+ * Expected rest of a burst of which @ran ns are over, when bursts take @burst
+ * on average. A burst that outlived its average is of another kind than the
+ * past: expect as much again as it has run.
+ */
+static inline u64 learn_rest(u64 burst, u64 ran)
+{
+	return ran < burst ? burst - ran : ran;
+}
+
+/* Work done, in ns at full speed, by @ran ns at @speed (0..1024). */
+static inline u64 work_of(u64 ran, u32 speed)
+{
+	if (ran > (1ULL << 50))
+		ran = 1ULL << 50;
+	return ran * speed / FL_FULL_SPEED;
+}
+
+/* Histogram slot of a time: log2 of microseconds, the last one is open. */
+static inline u32 hist_slot(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 slot = 0, i;
+
+	for (i = 0; i < FL_HIST_SLOTS - 1; i++) {
+		if (!us)
+			break;
+		us >>= 1;
+		slot++;
+	}
+	return slot;
+}
+
+#endif /* __FREQLOCK_POLICY_LEARN_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The rules of the simple placement modes, one predicate each (papers/002,
+ * section 4, for fork-local and fork-all; Gouicem et al., "Fewer Cores, More
+ * Hertz", USENIX ATC 2020, for smove; Lawall et al., "OS Scheduling with Nest",
+ * EuroSys 2022, for the warm set).
+ */
+#ifndef __FREQLOCK_POLICY_MODES_H
+#define __FREQLOCK_POLICY_MODES_H
+
+#include "../intf.h"
+
+/* fork-local: the child stays if the parent is alone on its CPU. */
+static inline bool forklocal_keeps_child(u32 nr_running)
+{
+	return nr_running <= 1;
+}
+
+/* fork-local: the wakee stays on its previous CPU if at most one task is there. */
+static inline bool forklocal_keeps_wakee(u32 nr_running)
+{
+	return nr_running <= 1;
+}
+
+/* smove: stay local when the idle CPU is slower now. Speeds 0..1024. */
+static inline bool smove_stays(u32 local_speed, u32 idle_speed)
+{
+	return idle_speed < local_speed;
+}
+
+/* nest: a CPU is warm for @nest_idle_ns after it last ran a task. */
+static inline bool nest_is_warm(u64 now, u64 last_stop, u64 nest_idle_ns)
+{
+	return last_stop && now - last_stop < nest_idle_ns;
+}
+
+/* Cost in ns of moving over a distance, by the knobs move_*_ns in @cost. */
+static inline u64 move_cost(u32 distance, const u64 cost[FL_NR_DISTANCES])
+{
+	return cost[distance < FL_NR_DISTANCES ? distance : FL_FAR];
+}
+
+/* Distance between two CPUs of which the topology is known. */
+static inline u32 topo_distance(const struct cpu_topo *a, const struct cpu_topo *b, bool same_cpu)
+{
+	if (same_cpu)
+		return FL_SAME_CPU;
+	if (a->core == b->core)
+		return FL_SAME_CORE;
+	if (a->llc == b->llc)
+		return FL_SAME_LLC;
+	if (a->node == b->node)
+		return FL_SAME_NODE;
+	return FL_FAR;
+}
+
+#endif /* __FREQLOCK_POLICY_MODES_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast a CPU is by how recently it was busy: the recency model, for
+ * machines that do not tell. Speed rises along a straight line while the CPU is
+ * busy and falls along one while it is idle (papers/002, section 2: 29 ms from
+ * 1.25 to 3.00 GHz under load; the fall is an assumption, see the knob decay_us).
+ *
+ * Speeds are fixed point, SPEED_ONE for full speed, so that bursts of a
+ * microsecond still add up.
+ */
+#ifndef __FREQLOCK_POLICY_SPEED_H
+#define __FREQLOCK_POLICY_SPEED_H
+
+#include "../intf.h"
+
+#define SPEED_SHIFT	10
+#define SPEED_ONE	((u32)FL_FULL_SPEED << SPEED_SHIFT)
+
+/* Constants of the model; all from knobs. */
+struct speed_model {
+	u64 ramp_ns;	/* busy time from floor to full */
+	u64 decay_ns;	/* idle time from full to floor */
+	u32 floor;	/* 0..1024 */
+};
+
+/* Change over @ns when the whole span takes @full_ns. */
+static inline u32 speed_step(u32 span, u64 ns, u64 full_ns)
+{
+	if (ns >= full_ns)
+		return span;
+	/* span < 2^20, and ns < full_ns, which knobs keep under 2^34 */
+	return (u32)((u64)span * ns / full_ns);
+}
+
+static inline u32 speed_floor(const struct speed_model *m)
+{
+	u32 floor = m->floor << SPEED_SHIFT;
+
+	return floor < SPEED_ONE ? floor : SPEED_ONE;
+}
+
+/* Speed after @busy_ns of work, from @speed. */
+static inline u32 speed_rise(u32 speed, u64 busy_ns, const struct speed_model *m)
+{
+	u32 floor = speed_floor(m), step;
+
+	if (speed < floor)
+		speed = floor;
+	step = speed_step(SPEED_ONE - floor, busy_ns, m->ramp_ns);
+	return speed + step < SPEED_ONE ? speed + step : SPEED_ONE;
+}
+
+/* Speed after @idle_ns without work, from @speed. */
+static inline u32 speed_fall(u32 speed, u64 idle_ns, const struct speed_model *m)
+{
+	u32 floor = speed_floor(m), step;
+
+	if (speed <= floor)
+		return floor;
+	step = speed_step(SPEED_ONE - floor, idle_ns, m->decay_ns);
+	return speed - floor > step ? speed - step : floor;
+}
+
+/* Speed 0..1024 of a CPU of @capacity that shares its core or does not. */
+static inline u32 speed_effective(u32 speed, u32 capacity, bool sibling_busy, u32 smt_share)
+{
+	u64 s = (u64)speed * capacity >> (SPEED_SHIFT + 10);
+
+	if (sibling_busy)
+		s = s * smt_share / FL_FULL_SPEED;
+	return s ? (u32)s : 1;
+}
+
+/* Utilisation 0..1024 after @ns busy or idle; half of the way in UTIL_NS. */
+#define UTIL_NS (32ULL * 1000 * 1000)
+
+static inline u32 util_update(u32 util, u64 ns, bool busy)
+{
+	u32 target = busy ? FL_FULL_SPEED : 0;
+	u64 share = ns >= 2 * UTIL_NS ? FL_FULL_SPEED : ns * FL_FULL_SPEED / (2 * UTIL_NS);
+
+	return (u32)((util * (FL_FULL_SPEED - share) + target * share) / FL_FULL_SPEED);
+}
+
+/* Speed to ask of schedutil for @util: a quarter above, as its own rule has it. */
+static inline u32 util_request(u32 util)
+{
+	u32 want = util + util / 4;
+
+	return want < FL_FULL_SPEED ? want : FL_FULL_SPEED;
+}
+
+#endif /* __FREQLOCK_POLICY_SPEED_H */

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The knobs of bpf/knobs.h: the table, and `Tunables`, which holds a value for
-//! each.
+//! The knobs of bpf/knobs.h: the table, `Tunables`, which holds a value for
+//! each, and the command line's flags for them.
+
+use crate::intf;
+use crate::mode::Mode;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knob {
     pub name: &'static str,
+    /// The name as a flag of the command line, without the dashes.
+    pub flag: &'static str,
     pub unit: &'static str,
     pub default: u64,
     pub min: u64,
@@ -14,3 +21,137 @@ pub struct Knob {
 }
 
 include!(concat!(env!("OUT_DIR"), "/knobs.rs"));
+
+impl Tunables {
+    /// Every knob at its default.
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode: mode as u64,
+            ..DEFAULTS
+        }
+    }
+}
+
+/// The values of the knobs given on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnobArgs(Vec<(&'static str, u64)>);
+
+impl KnobArgs {
+    /// True if this knob was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| *given == name)
+    }
+
+    /// Stores what was given over the defaults.
+    pub fn apply(&self, tunables: &mut Tunables) {
+        for (name, value) in &self.0 {
+            if let Some(field) = tunables.knob_mut(name) {
+                *field = *value;
+            }
+        }
+    }
+}
+
+impl Args for KnobArgs {
+    fn augment_args(cmd: Command) -> Command {
+        KNOBS.iter().fold(cmd, |cmd, knob| {
+            cmd.arg(
+                Arg::new(knob.name)
+                    .long(knob.flag)
+                    .value_name(knob.unit)
+                    .help(format!(
+                        "{} [{}..{}; default: {}]",
+                        knob.meaning, knob.min, knob.max, knob.default
+                    ))
+                    .help_heading("Knobs")
+                    .value_parser(clap::value_parser!(u64).range(knob.min..=knob.max)),
+            )
+        })
+    }
+
+    fn augment_args_for_update(cmd: Command) -> Command {
+        Self::augment_args(cmd)
+    }
+}
+
+impl FromArgMatches for KnobArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for knob in KNOBS {
+            let given = matches.value_source(knob.name) == Some(ValueSource::CommandLine);
+            match matches.get_one::<u64>(knob.name) {
+                Some(value) if given => self.0.push((knob.name, *value)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(
+    std::mem::size_of::<Tunables>() == std::mem::size_of::<intf::tunables>(),
+    "Tunables is struct tunables"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<KnobArgs, String> {
+        let cmd = KnobArgs::augment_args(Command::new("test").no_binary_name(true));
+        let matches = cmd.try_get_matches_from(args).map_err(|e| e.to_string())?;
+        KnobArgs::from_arg_matches(&matches).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn without_flags_every_knob_has_its_default() {
+        let mut tunables = Tunables::new(Mode::Nest);
+        parse(&[]).unwrap().apply(&mut tunables);
+        assert_eq!(tunables.mode, intf::fl_mode_FL_MODE_NEST as u64);
+        for knob in KNOBS {
+            assert_eq!(
+                tunables.knob_mut(knob.name),
+                Some(&mut knob.default.clone())
+            );
+        }
+    }
+
+    #[test]
+    fn a_flag_sets_its_knob_alone() {
+        for knob in KNOBS {
+            let args = parse(&[&format!("--{}", knob.flag), &knob.max.to_string()]).unwrap();
+            assert!(args.has(knob.name));
+            let mut expected = Tunables::new(Mode::Auto);
+            *expected.knob_mut(knob.name).unwrap() = knob.max;
+            let mut tunables = Tunables::new(Mode::Auto);
+            args.apply(&mut tunables);
+            assert_eq!(tunables, expected);
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_with_the_range() {
+        for knob in KNOBS {
+            let flag = format!("--{}", knob.flag);
+            let message = parse(&[&flag, &(knob.max + 1).to_string()]).unwrap_err();
+            let range = format!("{}..={}", knob.min, knob.max);
+            assert!(
+                message.contains(&flag) && message.contains(&range),
+                "{message}"
+            );
+            assert!(parse(&[&flag, "-1"]).is_err());
+            assert!(parse(&[&flag, "4ms"]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_flag_is_answered_with_the_nearest() {
+        let message = parse(&["--slice-u", "1000"]).unwrap_err();
+        assert!(message.contains("--slice-us"), "{message}");
+    }
+}

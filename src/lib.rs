@@ -2,9 +2,19 @@
 //! The agent of scx_freqlock: all that runs in user space and is not the
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 
+pub mod calibrate;
+pub mod cost;
+pub mod freq;
 pub mod intf;
 pub mod knobs;
+pub mod memory;
 pub mod metrics;
+pub mod mode;
 pub mod observe;
+pub mod predictions;
+pub mod preflight;
+pub mod report;
+pub mod stats;
 #[cfg(test)]
 mod table;
+pub mod topology;

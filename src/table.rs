@@ -5,8 +5,6 @@
 //! build, naming file and line, rather than leave out a knob or a statistic.
 //! Used by build.rs, and by the library's tests of it.
 
-use std::fmt::Write;
-
 #[derive(Debug, PartialEq, Eq)]
 pub struct KnobLine {
     pub name: String,
@@ -155,97 +153,112 @@ fn number(arg: &str) -> Result<u64, String> {
 /// `KNOBS`, `Tunables` in the order of the table, and how to store them into
 /// the skeleton's own struct of the same name.
 pub fn knobs_source(knobs: &[KnobLine]) -> String {
-    let mut s = String::new();
-    let mut w = |line: String| {
-        let _ = writeln!(s, "{line}");
-    };
-    w("/// Every knob, in the order of the table.".into());
-    w("pub const KNOBS: &[Knob] = &[".into());
-    for k in knobs {
-        w(format!(
-            "    Knob {{ name: {:?}, unit: {:?}, default: {}, min: {}, max: {}, meaning: {:?} }},",
-            k.name, k.unit, k.default, k.min, k.max, k.meaning
-        ));
-    }
-    w("];\n".into());
-
-    w("/// `struct tunables` of intf.h.".into());
-    w("#[repr(C)]".into());
-    w("#[derive(Clone, Copy, Debug, PartialEq, Eq)]".into());
-    w("pub struct Tunables {\n    /// One of `enum fl_mode`.\n    pub mode: u64,".into());
-    for k in knobs {
-        w(format!(
-            "    /// {} ({})\n    pub {}: u64,",
+    let of_each =
+        |line: &dyn Fn(&KnobLine) -> String| -> String { knobs.iter().map(line).collect() };
+    let table = of_each(&|k| {
+        format!(
+            "    Knob {{ name: {:?}, flag: {:?}, unit: {:?}, default: {}, min: {}, max: {}, \
+             meaning: {:?} }},\n",
+            k.name,
+            k.name.replace('_', "-"),
+            k.unit,
+            k.default,
+            k.min,
+            k.max,
+            k.meaning
+        )
+    });
+    let fields = of_each(&|k| {
+        format!(
+            "    /// {} ({})\n    pub {}: u64,\n",
             k.meaning, k.unit, k.name
-        ));
-    }
-    w("}\n".into());
+        )
+    });
+    let defaults = of_each(&|k| format!("    {}: {},\n", k.name, k.default));
+    let matches = of_each(&|k| format!("            \"{0}\" => Some(&mut self.{0}),\n", k.name));
+    let stores = of_each(&|k| format!("        $to.{0} = $from.{0};\n", k.name));
+    format!(
+        "\
+/// Every knob, in the order of the table.
+pub const KNOBS: &[Knob] = &[
+{table}];
 
-    w("impl Tunables {".into());
-    w("    /// The field of the knob called `name`.".into());
-    w("    pub fn knob_mut(&mut self, name: &str) -> Option<&mut u64> {".into());
-    w("        match name {".into());
-    for k in knobs {
-        w(format!(
-            "            {:?} => Some(&mut self.{}),",
-            k.name, k.name
-        ));
-    }
-    w("            _ => None,\n        }\n    }\n}\n".into());
+/// `struct tunables` of intf.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {{
+    /// One of `enum fl_mode`.
+    pub mode: u64,
+{fields}}}
 
-    w("/// Stores a [`Tunables`] into the skeleton's struct of the same fields.".into());
-    w("#[macro_export]".into());
-    w("macro_rules! store_tunables {".into());
-    w("    ($from:expr, $to:expr) => {{\n        $to.mode = $from.mode;".into());
-    for k in knobs {
-        w(format!("        $to.{0} = $from.{0};", k.name));
-    }
-    w("    }};\n}".into());
-    s
+const DEFAULTS: Tunables = Tunables {{
+    mode: 0,
+{defaults}}};
+
+impl Tunables {{
+    /// The field of the knob called `name`.
+    pub fn knob_mut(&mut self, name: &str) -> Option<&mut u64> {{
+        match name {{
+{matches}            _ => None,
+        }}
+    }}
+}}
+
+/// Stores a [`Tunables`] into the skeleton's struct of the same fields.
+#[macro_export]
+macro_rules! store_tunables {{
+    ($from:expr, $to:expr) => {{{{
+        $to.mode = $from.mode;
+{stores}    }}}};
+}}
+"
+    )
 }
 
-/// `Metrics` for scx_stats and `STATS`, the groups they are printed in.
+/// `STATS`, the names and groups that they are printed with, and `Metrics` for
+/// scx_stats.
 pub fn metrics_source(stats: &[StatLine]) -> String {
-    let mut s = String::new();
-    let mut w = |line: String| {
-        let _ = writeln!(s, "{line}");
+    let of_each = |line: &dyn Fn(usize, &StatLine) -> String| -> String {
+        stats.iter().enumerate().map(|(i, s)| line(i, s)).collect()
     };
-    w("/// Names and groups of the statistics, in the order of `enum fl_stat`.".into());
-    w("pub const STATS: &[Stat] = &[".into());
-    for st in stats {
-        w(format!(
-            "    Stat {{ name: {:?}, group: {:?} }},",
-            st.name, st.group
-        ));
-    }
-    w("];\n".into());
+    let table =
+        of_each(&|_, s| format!("    Stat {{ name: {:?}, group: {:?} }},\n", s.name, s.group));
+    let fields = of_each(&|_, s| {
+        format!(
+            "    #[stat(desc = {:?})]\n    pub {}: u64,\n",
+            s.desc, s.name
+        )
+    });
+    let from = of_each(&|i, s| format!("            {}: counts[{i}],\n", s.name));
+    let to = of_each(&|_, s| format!("            self.{},\n", s.name));
+    format!(
+        "\
+/// Names and groups of the statistics, in the order of `enum fl_stat`.
+pub const STATS: &[Stat] = &[
+{table}];
 
-    w("/// The statistics, added up over all CPUs.".into());
-    w("#[stat_doc]".into());
-    w("#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]".into());
-    w("#[stat(top)]\npub struct Metrics {".into());
-    for st in stats {
-        w(format!(
-            "    #[stat(desc = {:?})]\n    pub {}: u64,",
-            st.desc, st.name
-        ));
-    }
-    w("}\n".into());
+/// The statistics, added up over all CPUs.
+#[stat_doc]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+#[stat(top)]
+pub struct Metrics {{
+{fields}}}
 
-    w("impl Metrics {".into());
-    w("    /// From one value for each of `STATS`.".into());
-    w("    pub fn from_counts(counts: &[u64; STATS.len()]) -> Self {\n        Self {".into());
-    for (i, st) in stats.iter().enumerate() {
-        w(format!("            {}: counts[{i}],", st.name));
-    }
-    w("        }\n    }\n".into());
-    w("    /// One value for each of `STATS`.".into());
-    w("    pub fn counts(&self) -> [u64; STATS.len()] {\n        [".into());
-    for st in stats {
-        w(format!("            self.{},", st.name));
-    }
-    w("        ]\n    }\n}".into());
-    s
+impl Metrics {{
+    /// From one value for each of `STATS`.
+    pub fn from_counts(counts: &[u64; STATS.len()]) -> Self {{
+        Self {{
+{from}        }}
+    }}
+
+    /// One value for each of `STATS`.
+    pub fn counts(&self) -> [u64; STATS.len()] {{
+        [
+{to}        ]
+    }}
+}}
+"
+    )
 }
 
 #[cfg(test)]

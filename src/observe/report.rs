@@ -221,6 +221,9 @@ fn percent(share: f64) -> String {
 
 impl fmt::Display for Quantiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.count == 0 {
+            return f.write_str("none");
+        }
         write!(
             f,
             "p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us ({})",

@@ -1,18 +1,172 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! scx_freqlock: the scheduler's command.
+//! scx_freqlock: the scheduler's command. Without a sub-command it loads the
+//! scheduler and serves it until it ends.
 
 mod bpf_skel;
 mod child;
+mod cost;
+mod libbpf_log;
 mod observe;
-use clap::Parser;
+mod opts;
+mod scheduler;
 
-#[derive(clap::Parser)]
-enum Cli {
-    Observe(observe::ObserveArgs),
+use anyhow::{bail, Context, Result};
+use clap::Parser;
+use crossbeam::channel::{bounded, Receiver};
+use freqlock::memory::Memory;
+use freqlock::metrics::Metrics;
+use freqlock::predictions::Predictions;
+use freqlock::report::Ending;
+use freqlock::{preflight, stats};
+use log::{error, info, LevelFilter};
+use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
+use scheduler::{Learned, Scheduler, Storage};
+use serde::Serialize;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    let opts = Opts::from_command_line();
+    start_log(opts.run.verbose);
+    match dispatch(&opts) {
+        Ok(status) => status.into(),
+        Err(error) => {
+            // Not {:?}: that may print a backtrace.
+            eprintln!("scx_freqlock: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn main() -> anyhow::Result<()> {
-    let Cli::Observe(args) = Cli::parse();
-    let _ = bpf_skel::BpfSkelBuilder::default();
-    std::process::exit(observe::run(&args)?)
+/// Does what the command line asks for and gives the exit status.
+fn dispatch(opts: &Opts) -> Result<u8> {
+    match &opts.command {
+        Some(Command::Observe(opts)) => return observe::run(opts),
+        Some(Command::Cost(opts)) => return cost::run(opts),
+        Some(Command::Counters(format)) => {
+            let total: Metrics = stats::fetch(stats::target::TOTAL)?;
+            show(format, &total, Metrics::table)
+        }
+        Some(Command::Predictions(format)) => {
+            let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
+            show(format, &predictions, Predictions::text)
+        }
+        Some(Command::Memory(opts)) => show_memory(opts),
+        None => run(&opts.run),
+    }
+    .map(|()| 0)
+}
+
+fn run(opts: &RunOpts) -> Result<()> {
+    if opts.help_stats {
+        return stats::describe(&mut std::io::stdout());
+    }
+    if let Some(interval) = opts.monitor {
+        ctrlc::set_handler(|| std::process::exit(0)).context("cannot handle signals")?;
+        return stats::monitor(interval);
+    }
+    preflight::run()?;
+    let shutdown = on_signal()?;
+    info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
+
+    let mut learned = Learned::default();
+    if let Some(interval) = opts.stats {
+        print_stats(interval);
+    }
+    loop {
+        match run_once(opts, &mut learned, &shutdown)? {
+            Ending::Asked(line) => {
+                info!("{line}");
+                return Ok(());
+            }
+            Ending::Restart(line) => info!("{line}"),
+            Ending::Failed(line) => bail!(line),
+        }
+    }
+}
+
+/// Loads it, serves it, and says how it ended.
+fn run_once(opts: &RunOpts, learned: &mut Learned, shutdown: &Receiver<()>) -> Result<Ending> {
+    let start = Instant::now();
+    let server = scheduler::stats_server()?;
+    let mut storage = Storage::uninit();
+    let mut scheduler = Scheduler::load(opts, &mut storage, learned)?;
+    let info = match scheduler.attach() {
+        Ok(()) => {
+            info!("enabled after {:.2} s", start.elapsed().as_secs_f64());
+            scheduler.run(&server, shutdown)?
+        }
+        // The kernel may have said why before it refused.
+        Err(error) => match scheduler.exit_info(false) {
+            info if info.kind != 0 => info,
+            _ => return Err(error),
+        },
+    };
+    let ending = info.ending();
+    if matches!(ending, Ending::Failed(_)) && (opts.verbose || opts.exit_dump_len > 0) {
+        scheduler.print_dump();
+    }
+    Ok(ending)
+}
+
+/// Memory of the running scheduler, or of one that is loaded for it alone.
+fn show_memory(opts: &MemoryOpts) -> Result<()> {
+    let memory: Memory = match stats::fetch(stats::target::MEMORY) {
+        Err(stats::Error::NotRunning) => {
+            preflight::run()?;
+            let run =
+                Opts::parse_from(["scx_freqlock", "--freq-source=recency", "--no-calibrate"]).run;
+            let mut storage = Storage::uninit();
+            let scheduler = Scheduler::load(&run, &mut storage, &mut Learned::default())?;
+            scheduler.memory()?
+        }
+        answer => answer?,
+    };
+    show(&opts.format, &memory, |m| m.text(opts.cpus, opts.tasks))
+}
+
+fn show<T: Serialize>(format: &FormatOpts, what: &T, text: impl Fn(&T) -> String) -> Result<()> {
+    let text = if format.json {
+        serde_json::to_string_pretty(what)? + "\n"
+    } else {
+        text(what)
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .context("cannot write to standard output")
+}
+
+/// A channel that hears of SIGINT, SIGTERM and SIGHUP.
+fn on_signal() -> Result<Receiver<()>> {
+    let (signal, shutdown) = bounded(1);
+    ctrlc::set_handler(move || {
+        // A second signal while the first one waits adds nothing.
+        let _ = signal.try_send(());
+    })
+    .context("cannot handle signals")?;
+    Ok(shutdown)
+}
+
+/// Prints statistics beside the scheduler, for as long as the process lives.
+fn print_stats(interval: Duration) {
+    std::thread::spawn(move || {
+        if let Err(why) = stats::monitor(interval) {
+            error!("statistics cannot be printed any more: {why:#}");
+        }
+    });
+}
+
+fn start_log(verbose: bool) {
+    let mut builder = env_logger::Builder::new();
+    if verbose {
+        builder.filter_level(LevelFilter::Debug);
+    } else {
+        builder
+            .filter_level(LevelFilter::Error)
+            .filter_module("scx_freqlock", LevelFilter::Info);
+    }
+    builder
+        .format(|to, record| writeln!(to, "{}", record.args()))
+        .init();
 }

@@ -6,11 +6,8 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::process::Child;
 
 use anyhow::{bail, Context, Result};
@@ -18,38 +15,37 @@ use freqlock::observe::event::BadEvent;
 use freqlock::observe::{Event, Observer, Report};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{ProgramInput, RingBuffer, RingBufferBuilder};
+use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::unistd;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
-use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
-use crate::child;
+use crate::child::{self, ReportOpts};
+use crate::libbpf_log;
 
+#[allow(clippy::all, clippy::unwrap_used)]
+#[allow(clippy::undocumented_unsafe_blocks)]
 mod skel {
     //! The skeleton of bpf/observe.bpf.c.
     include!(concat!(env!("OUT_DIR"), "/observe_skel.rs"));
 }
 
-/// Run a command and report where its tasks ran and how long they waited
 #[derive(Debug, clap::Args)]
-pub struct ObserveArgs {
-    /// Report as JSON
-    #[clap(long)]
-    json: bool,
-
-    /// Write the report to this file instead of standard error
-    #[clap(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+pub struct ObserveOpts {
+    #[command(flatten)]
+    report: ReportOpts,
 
     /// The command to observe, with its arguments
-    #[clap(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Observes the command and returns its exit status.
-pub fn run(args: &ObserveArgs) -> Result<i32> {
+pub fn run(opts: &ObserveOpts) -> Result<u8> {
     let online = online_cpus()?;
     let ids = online.iter().max().map_or(0, |max| max + 1);
 
+    libbpf_log::install(false);
     let mut object = MaybeUninit::uninit();
     let mut open = skel::ObserveSkelBuilder::default()
         .open(&mut object)
@@ -61,7 +57,7 @@ pub fn run(args: &ObserveArgs) -> Result<i32> {
         .context("the observer has no .rodata")?;
     rodata.nr_mask_words = u32::try_from(ids.div_ceil(64))?;
     let mut skel = open.load().context(
-        "cannot load the observer into the kernel: it needs root and a kernel with BTF (CONFIG_DEBUG_INFO_BTF)",
+        "cannot load the observer: it needs root and a kernel with type information (/sys/kernel/btf/vmlinux)",
     )?;
     skel.attach()
         .context("cannot attach the observer to the scheduler's tracepoints")?;
@@ -83,7 +79,7 @@ pub fn run(args: &ObserveArgs) -> Result<i32> {
         .observe_start
         .test_run(ProgramInput::default())
         .context("cannot start the observation")?;
-    let mut child = child::spawn(&args.command)?;
+    let mut child = child::spawn(&opts.command)?;
     drain_until_exit(&ring, &child)?;
     let status = child.wait().context("cannot wait for the command")?;
 
@@ -102,7 +98,7 @@ pub fn run(args: &ObserveArgs) -> Result<i32> {
         .context("the observer has no .bss")?
         .dropped;
     let report = Report::new(observer.into_inner(), dropped, online_cpus()? != online);
-    write(args, &report)?;
+    opts.report.write(&report)?;
     Ok(child::exit_code(status))
 }
 
@@ -136,35 +132,20 @@ fn drain_until_exit(ring: &RingBuffer, child: &Child) -> Result<()> {
 /// its end would have no switch that tells so. One that this process may not
 /// use is left out.
 fn visit(cpus: &[usize]) -> Result<()> {
-    let own = sched_getaffinity(None).context("cannot read the own affinity")?;
+    let this = unistd::Pid::from_raw(0);
+    let own = sched_getaffinity(this).context("cannot read the own affinity")?;
     for &cpu in cpus {
         let mut one = CpuSet::new();
-        one.set(cpu);
-        if sched_setaffinity(None, &one).is_err() {
+        one.set(cpu)?;
+        if sched_setaffinity(this, &one).is_err() {
             log::debug!("CPU {cpu} is not allowed to the observer");
         }
     }
-    sched_setaffinity(None, &own).context("cannot restore the own affinity")
+    sched_setaffinity(this, &own).context("cannot restore the own affinity")
 }
 
 fn online_cpus() -> Result<Vec<usize>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     let list = std::fs::read_to_string(ONLINE).with_context(|| format!("cannot read {ONLINE}"))?;
     scx_utils::read_cpulist(list.trim()).with_context(|| format!("{ONLINE} holds no list of CPUs"))
-}
-
-fn write(args: &ObserveArgs, report: &Report) -> Result<()> {
-    let text = if args.json {
-        serde_json::to_string_pretty(report)? + "\n"
-    } else {
-        report.to_string()
-    };
-    match &args.output {
-        Some(path) => File::create(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display())),
-        None => std::io::stderr()
-            .write_all(text.as_bytes())
-            .context("cannot write the report"),
-    }
 }

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line.
+
+use crate::cost::CostOpts;
+use crate::observe::ObserveOpts;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::freq::Source;
+use freqlock::intf;
+use freqlock::knobs::{KnobArgs, Tunables};
+use freqlock::mode::Mode;
+use scx_utils::build_id;
+use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Version of the scheduler and of its build, as other scx schedulers say it.
+pub static VERSION: LazyLock<String> =
+    LazyLock::new(|| build_id::full_version(env!("CARGO_PKG_VERSION")));
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  ended by a signal, by sysrq-S, or from user space
+  1  could not be loaded, or ended by an error or by the kernel's watchdog
+  2  wrong usage
+
+When CPUs come or go it loads itself again. When its process is gone, however it
+ended, the kernel is back on its own scheduler.";
+
+/// A sched_ext scheduler that places tasks on CPUs that are fast now.
+#[derive(Debug, Parser)]
+#[command(version = VERSION.as_str(), after_help = EXIT_STATUS)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub struct Opts {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    #[command(flatten)]
+    pub run: RunOpts,
+}
+
+/// Without a command, the scheduler runs until it is told to end.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print what the running scheduler counted since it started
+    Counters(FormatOpts),
+    /// Print how good the predictions of the running scheduler are
+    Predictions(FormatOpts),
+    /// Run a command and report where its tasks ran and how long they waited,
+    /// under whatever scheduler is in charge
+    Observe(ObserveOpts),
+    /// Run a command and report what the callbacks of the sched_ext scheduler
+    /// in charge took meanwhile
+    Cost(CostOpts),
+    /// Print the memory that the scheduler takes, or would take on another machine
+    Memory(MemoryOpts),
+}
+
+#[derive(Debug, Args)]
+pub struct FormatOpts {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MemoryOpts {
+    /// Compute it for that many CPUs
+    #[arg(long, default_value_t = 512, value_name = "CPUS", value_parser = clap::value_parser!(u64).range(1..=u64::from(intf::fl_consts_FL_MAX_CPUS)))]
+    pub cpus: u64,
+
+    /// Compute it for that many tasks
+    #[arg(long, default_value_t = 10_000, value_name = "TASKS", value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    pub tasks: u64,
+
+    #[command(flatten)]
+    pub format: FormatOpts,
+}
+
+#[derive(Debug, Args)]
+pub struct RunOpts {
+    /// Where forked and woken tasks go
+    #[arg(long, value_enum, default_value_t = Mode::Auto)]
+    pub mode: Mode,
+
+    /// Where the present speed of each CPU comes from
+    #[arg(long, value_name = "SOURCE", default_value = AUTO, value_parser = sources())]
+    freq_source: Wanted,
+
+    /// Speeds of CPUs in 1..1024 for --freq-source=test; those not named have 1024
+    #[arg(long, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
+    pub test_speed: Vec<(usize, u32)>,
+
+    /// Do not measure the speed of CPUs that were idle (about 0.3 s at start, and
+    /// only where the recency model is used): take --speed-floor as it is
+    #[arg(long)]
+    pub no_calibrate: bool,
+
+    /// Print statistics of what happened, every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    pub stats: Option<Duration>,
+
+    /// Print statistics of the scheduler that is running, and load none
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    pub monitor: Option<Duration>,
+
+    /// Describe the statistics
+    #[arg(long)]
+    pub help_stats: bool,
+
+    /// Say more, and what libbpf says
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Length of the kernel's dump of its state after an error, which is then
+    /// printed (0: the kernel's own length, printed with --verbose only)
+    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=16_777_216))]
+    pub exit_dump_len: u32,
+
+    #[command(flatten)]
+    pub knobs: KnobArgs,
+
+    #[command(flatten, next_help_heading = "Libbpf options")]
+    pub libbpf: LibbpfOpts,
+}
+
+impl Opts {
+    /// Parses the command line; ends the process where that has no meaning.
+    pub fn from_command_line() -> Self {
+        let opts = Self::parse();
+        if !opts.run.test_speed.is_empty() && opts.run.freq_source() != Some(Source::Test) {
+            let what = "--test-speed has a meaning with --freq-source=test only";
+            Self::command()
+                .error(ErrorKind::ArgumentConflict, what)
+                .exit();
+        }
+        opts
+    }
+}
+
+impl RunOpts {
+    /// The source asked for; none to take the best that is there.
+    pub fn freq_source(&self) -> Option<Source> {
+        self.freq_source.0
+    }
+
+    pub fn tunables(&self) -> Tunables {
+        let mut tunables = Tunables::new(self.mode);
+        self.knobs.apply(&mut tunables);
+        tunables
+    }
+}
+
+/// The source asked for, none for the best that is there.
+#[derive(Clone, Copy, Debug)]
+struct Wanted(Option<Source>);
+
+const AUTO: &str = "auto";
+
+fn sources() -> impl TypedValueParser<Value = Wanted> {
+    let auto = PossibleValue::new(AUTO).help("The best that is there");
+    let others = Source::value_variants()
+        .iter()
+        .filter_map(Source::to_possible_value);
+    PossibleValuesParser::new(std::iter::once(auto).chain(others))
+        .map(|name| Wanted(Source::from_str(&name, false).ok()))
+}
+
+fn parse_speed(text: &str) -> Result<(usize, u32), String> {
+    const FULL: u32 = intf::fl_consts_FL_FULL_SPEED;
+    let (cpu, speed) = text
+        .split_once('=')
+        .ok_or("expected CPU=SPEED, for example 3=512")?;
+    let cpu = cpu
+        .parse()
+        .ok()
+        .filter(|cpu| *cpu < intf::fl_consts_FL_MAX_CPUS as usize)
+        .ok_or_else(|| format!("`{cpu}` is not the number of a CPU"))?;
+    let speed = speed
+        .parse()
+        .ok()
+        .filter(|speed| (1..=FULL).contains(speed))
+        .ok_or_else(|| format!("the speed `{speed}` is not in 1..={FULL}"))?;
+    Ok((cpu, speed))
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    const RANGE: std::ops::RangeInclusive<f64> = 0.01..=86_400.0;
+    text.parse()
+        .ok()
+        .filter(|seconds| RANGE.contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| {
+            format!(
+                "not a number of seconds in {}..={}",
+                RANGE.start(),
+                RANGE.end()
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Opts, String> {
+        let args = std::iter::once("scx_freqlock").chain(args.iter().copied());
+        Opts::try_parse_from(args).map_err(|e| {
+            assert_eq!(e.exit_code(), 2, "{e}");
+            e.to_string()
+        })
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Opts::command().debug_assert();
+    }
+
+    #[test]
+    fn without_arguments_the_scheduler_runs_in_mode_auto() {
+        let opts = parse(&[]).unwrap();
+        assert!(opts.command.is_none());
+        assert_eq!(opts.run.tunables(), Tunables::new(Mode::Auto));
+        assert_eq!(opts.run.freq_source(), None);
+    }
+
+    #[test]
+    fn modes_sources_and_knobs_are_taken_by_name() {
+        let opts = parse(&[
+            "--mode=fork-local",
+            "--freq-source",
+            "aperf",
+            "--slice-us",
+            "2000",
+        ])
+        .unwrap();
+        let mut expected = Tunables::new(Mode::ForkLocal);
+        expected.slice_us = 2000;
+        assert_eq!(opts.run.tunables(), expected);
+        assert_eq!(opts.run.freq_source(), Some(Source::Aperf));
+    }
+
+    #[test]
+    fn speeds_for_tests_are_checked() {
+        let opts = parse(&["--freq-source=test", "--test-speed=0=1024,3=1"]).unwrap();
+        assert_eq!(opts.run.test_speed, [(0, 1024), (3, 1)]);
+        for bad in ["3", "x=1", "3=0", "3=1025", "1024=5", "-1=5", "=", "3=1,,"] {
+            let message =
+                parse(&["--freq-source=test", &format!("--test-speed={bad}")]).unwrap_err();
+            assert!(message.contains("--test-speed"), "{message}");
+        }
+    }
+
+    #[test]
+    fn absurd_values_are_refused_with_what_would_do() {
+        for (args, hint) in [
+            (["--mode", "fork-locl"], "fork-local"),
+            (["--mode", ""], "possible values"),
+            (["--freq-source", "aperff"], "aperf"),
+            (["--slice-us", "0"], "100..=100000"),
+            (["--slice-us", "99999999999999999999"], "--slice-us"),
+            (["--stats", "0"], "0.01..=86400"),
+            (["--stats", "-1"], "--stats"),
+            (["--monitor", "NaN"], "0.01..=86400"),
+            (["--monitor", "inf"], "0.01..=86400"),
+            (["--exit-dump-len", "99999999999"], "--exit-dump-len"),
+            (["--speed-flor", "5"], "--speed-floor"),
+            (["predictons", "--json"], "predictions"),
+            (["memory", "--cpus=0"], "1..=1024"),
+        ] {
+            let message = parse(&args).unwrap_err();
+            assert!(message.contains(hint), "{args:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn commands_have_no_flags_of_the_scheduler() {
+        let opts = parse(&["memory", "--cpus=64", "--json"]).unwrap();
+        assert!(matches!(opts.command, Some(Command::Memory(m)) if m.cpus == 64 && m.format.json));
+        parse(&["--mode=off", "memory"]).unwrap_err();
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How slow a CPU is here after it has been idle: the floor of the recency
+//! model, measured at start where no better source of CPU speeds exists.
+//!
+//! A thread on each of a few CPUs lets its CPU idle for as long as cores take
+//! to cool, then does equal chunks of work and times them. Whatever else runs
+//! makes chunks longer, never shorter, so the shortest count.
+
+use crate::intf;
+use crate::topology::Layout;
+use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::unistd::Pid;
+use std::hint::black_box;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
+/// From here up the difference is noise: speeds do not change.
+const STEADY: u64 = FULL * 92 / 100;
+/// CPUs that are measured at the same time.
+const CPUS: usize = 3;
+/// Times that each of them cools and warms.
+const ROUNDS: usize = 2;
+/// papers/002 saw cores reach their lowest frequency within 98 ms.
+const COOL: Duration = Duration::from_millis(100);
+/// It saw 29 ms from the lowest to the highest.
+const WARM: Duration = Duration::from_millis(40);
+/// What counts as just after idling, in time and at least in chunks.
+const EARLY: Duration = Duration::from_millis(1);
+const EARLY_CHUNKS: usize = 4;
+/// Steps of work in a chunk: some 30 us at 3 GHz.
+const STEPS: u32 = 16_384;
+
+/// What one CPU showed: the shortest chunk just after idling, and when warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    early: Duration,
+    warm: Duration,
+}
+
+/// A measurement under way.
+pub struct Calibration(Vec<JoinHandle<Option<Shown>>>);
+
+impl Calibration {
+    /// Starts to measure on a few of the largest CPUs that this process may use.
+    pub fn start(layout: &Layout) -> Self {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
+        let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
+        Self(
+            pick(layout, may)
+                .into_iter()
+                .map(|cpu| std::thread::spawn(move || measure(cpu)))
+                .collect(),
+        )
+    }
+
+    /// Waits for the result: the floor in 1..=1024, none if nothing could be
+    /// measured.
+    pub fn finish(self) -> Option<u64> {
+        let shown: Vec<Shown> = self
+            .0
+            .into_iter()
+            .filter_map(|thread| thread.join().ok().flatten())
+            .collect();
+        floor(&shown)
+    }
+}
+
+/// CPUs of the highest capacity, on cores of their own, spread over the machine.
+fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
+    let cpus = |cpu: &usize| &layout.cpus[*cpu];
+    let largest = layout.present().map(|cpu| cpus(&cpu).capacity).max();
+    let mut picked: Vec<usize> = layout
+        .present()
+        .filter(|cpu| may(*cpu) && Some(cpus(cpu).capacity) == largest)
+        .collect();
+    picked.sort_by_key(|cpu| (cpus(cpu).core, *cpu));
+    picked.dedup_by_key(|cpu| cpus(cpu).core);
+    let apart = picked.len().div_ceil(CPUS).max(1);
+    picked.into_iter().step_by(apart).collect()
+}
+
+fn measure(cpu: usize) -> Option<Shown> {
+    let mut set = CpuSet::new();
+    set.set(cpu).ok()?;
+    sched_setaffinity(Pid::from_raw(0), &set).ok()?;
+    (0..ROUNDS)
+        .filter_map(|_| {
+            // To idle is what is to be measured: nothing is awaited here.
+            std::thread::sleep(COOL);
+            shown(&chunks(WARM))
+        })
+        .reduce(|a, b| Shown {
+            early: a.early.min(b.early),
+            warm: a.warm.min(b.warm),
+        })
+}
+
+/// The durations of chunks of work, done for this long.
+fn chunks(until: Duration) -> Vec<Duration> {
+    let start = Instant::now();
+    let mut durations = Vec::with_capacity(4096);
+    let mut before = Duration::ZERO;
+    while before < until {
+        let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
+        for _ in 0..STEPS {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+        black_box(x);
+        let now = start.elapsed();
+        durations.push(now - before);
+        before = now;
+    }
+    durations
+}
+
+/// The shortest of the early chunks and of the last quarter.
+fn shown(durations: &[Duration]) -> Option<Shown> {
+    let mut sum = Duration::ZERO;
+    let in_time = durations
+        .iter()
+        .take_while(|d| {
+            sum += **d;
+            sum <= EARLY
+        })
+        .count();
+    let (early, rest) = durations.split_at_checked(in_time.max(EARLY_CHUNKS))?;
+    let warm = &rest[rest.len() - rest.len().div_ceil(4)..];
+    Some(Shown {
+        early: *early.iter().min()?,
+        warm: *warm.iter().min()?,
+    })
+}
+
+/// The median over CPUs of the speed just after idling, in 1..=1024 of the
+/// speed when warm.
+fn floor(shown: &[Shown]) -> Option<u64> {
+    let mut floors: Vec<u64> = shown
+        .iter()
+        .filter(|s| !s.early.is_zero())
+        .map(|s| FULL * s.warm.as_nanos() as u64 / s.early.as_nanos() as u64)
+        .collect();
+    floors.sort();
+    let median = *floors.get(floors.len() / 2)?;
+    Some(if median >= STEADY {
+        FULL
+    } else {
+        median.max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Cpu;
+
+    fn us(values: &[u64]) -> Vec<Duration> {
+        values.iter().map(|&v| Duration::from_micros(v)).collect()
+    }
+
+    fn of(early: u64, warm: u64) -> Shown {
+        Shown {
+            early: Duration::from_micros(early),
+            warm: Duration::from_micros(warm),
+        }
+    }
+
+    #[test]
+    fn shortest_early_chunk_against_shortest_warm_one() {
+        // 300 + 310 + 320 us are within the first millisecond, and four at least count.
+        let durations = us(&[310, 300, 320, 990, 250, 200, 180, 150, 150, 130, 125, 900]);
+        assert_eq!(shown(&durations), Some(of(300, 125)));
+        assert_eq!(shown(&us(&[1, 1, 1])), None);
+        assert_eq!(shown(&us(&[1, 1, 1, 1])), None);
+    }
+
+    #[test]
+    fn floor_is_the_median_over_cpus() {
+        assert_eq!(floor(&[of(250, 100)]), Some(409));
+        assert_eq!(
+            floor(&[of(100, 100), of(250, 100), of(240, 100)]),
+            Some(426)
+        );
+        assert_eq!(floor(&[]), None);
+        assert_eq!(floor(&[of(0, 100)]), None);
+    }
+
+    #[test]
+    fn small_differences_mean_that_speeds_do_not_change() {
+        assert_eq!(floor(&[of(108, 100)]), Some(1024));
+        assert_eq!(floor(&[of(112, 100)]), Some(914));
+        assert_eq!(floor(&[of(100, 130)]), Some(1024));
+    }
+
+    #[test]
+    fn picks_large_cpus_on_cores_of_their_own() {
+        let online: Vec<Cpu> = (0..24)
+            .map(|id| Cpu {
+                id,
+                core: id % 12,
+                llc: 0,
+                node: 0,
+                capacity: if id % 12 < 3 { 500 } else { 1000 },
+            })
+            .collect();
+        let layout = Layout::new(24, &online).unwrap();
+        assert_eq!(pick(&layout, |_| true), [3, 6, 9]);
+        assert_eq!(pick(&layout, |cpu| cpu == 16), [16]);
+        assert!(pick(&layout, |cpu| cpu == 1).is_empty());
+    }
+
+    #[test]
+    fn measures_this_machine_in_time() {
+        let cpu = Cpu {
+            id: 0,
+            core: 0,
+            llc: 0,
+            node: 0,
+            capacity: 1,
+        };
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let id = (0..CpuSet::count())
+            .find(|&c| allowed.is_set(c).unwrap())
+            .unwrap();
+        let layout = Layout::new(id + 1, &[Cpu { id, ..cpu }]).unwrap();
+        let floor = Calibration::start(&layout).finish().unwrap();
+        assert!((1..=FULL).contains(&floor), "{floor}");
+    }
+}

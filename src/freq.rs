@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which source of CPU speeds to use on this machine, and why.
+
+use crate::intf;
+use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::Btf;
+use scx_utils::perf::bindings::perf_event_attr;
+use scx_utils::perf::perf_event_open;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("frequency source {wanted} cannot be used: {why}; leave it to --freq-source=auto, or choose another one")]
+    Lacking { wanted: &'static str, why: String },
+}
+
+/// `enum fl_freq_source`, and what its members are called on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[repr(u32)]
+pub enum Source {
+    /// Speeds given with --test-speed, for tests
+    Test = intf::fl_freq_source_FL_FREQ_TEST,
+    /// What cpufreq drivers report to the scheduler
+    Cpuperf = intf::fl_freq_source_FL_FREQ_CPUPERF,
+    /// APERF/MPERF counters of x86
+    Aperf = intf::fl_freq_source_FL_FREQ_APERF,
+    /// The tracepoint power:cpu_frequency
+    Tracepoint = intf::fl_freq_source_FL_FREQ_TRACEPOINT,
+    /// A model: speed rises with busy time and falls with idle time
+    Recency = intf::fl_freq_source_FL_FREQ_RECENCY,
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Cpuperf => "cpuperf",
+            Self::Aperf => "aperf",
+            Self::Tracepoint => "tracepoint",
+            Self::Recency => "recency",
+        }
+    }
+}
+
+/// What the machine has; each lack with its reason.
+#[derive(Debug)]
+pub struct Machine {
+    pub cpufreq: Result<(), String>,
+    pub tracepoint: Result<(), String>,
+    pub counters: Result<Counters, String>,
+}
+
+/// The source to begin with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub source: Source,
+    pub why: String,
+    /// Change over to cpuperf as soon as it is seen to vary.
+    pub upgrade: bool,
+}
+
+/// Chooses the best source of the machine, or the wanted one if it is there.
+pub fn choose(wanted: Option<Source>, machine: &Machine) -> Result<Choice, Error> {
+    if let Some(source) = wanted {
+        let there = match source {
+            Source::Test | Source::Recency => Ok(()),
+            Source::Cpuperf => machine.cpufreq.clone(),
+            Source::Aperf => machine.counters.as_ref().map(|_| ()).map_err(Clone::clone),
+            Source::Tracepoint => machine.cpufreq.clone().and(machine.tracepoint.clone()),
+        };
+        return match there {
+            Ok(()) => Ok(Choice {
+                source,
+                why: "as asked for".into(),
+                upgrade: false,
+            }),
+            Err(why) => Err(Error::Lacking {
+                wanted: source.name(),
+                why,
+            }),
+        };
+    }
+
+    let upgrade = machine.cpufreq.is_ok();
+    let next = if upgrade {
+        "; cpuperf follows once it is seen to vary"
+    } else {
+        ""
+    };
+    let (source, why) = match (&machine.counters, &machine.cpufreq, &machine.tracepoint) {
+        (Ok(_), ..) => (Source::Aperf, format!("this machine counts cycles{next}")),
+        (Err(_), Ok(()), Ok(())) => (Source::Tracepoint, format!("cpufreq is here{next}")),
+        (Err(no), Ok(()), Err(nor)) => (Source::Recency, format!("{no}, {nor}{next}")),
+        (Err(no), Err(nor), _) => (Source::Recency, format!("{no}, {nor}")),
+    };
+    Ok(Choice {
+        source,
+        why,
+        upgrade,
+    })
+}
+
+impl Machine {
+    /// Looks at this machine; `cpus` are the online ones. Counters are opened
+    /// only if they could be used.
+    pub fn probe(wanted: Option<Source>, cpus: &[usize]) -> Self {
+        let counters = match wanted {
+            None | Some(Source::Aperf) => Counters::open(cpus),
+            Some(_) => Err("not looked for".into()),
+        };
+        let mut policies = std::fs::read_dir("/sys/devices/system/cpu/cpufreq")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let governed =
+            policies.any(|entry| entry.file_name().to_string_lossy().starts_with("policy"));
+        let tracepoint = match wanted {
+            // Reading the kernel's types takes a while.
+            None | Some(Source::Tracepoint) if governed => has_tracepoint(),
+            _ => Err("not looked for".into()),
+        };
+        Self {
+            cpufreq: governed.then_some(()).ok_or("no cpufreq here".into()),
+            tracepoint,
+            counters,
+        }
+    }
+}
+
+fn has_tracepoint() -> Result<(), String> {
+    Btf::from_vmlinux()
+        .ok()
+        .and_then(|btf| {
+            btf.type_by_name::<Typedef<'_>>("btf_trace_cpu_frequency")
+                .map(|_| ())
+        })
+        .ok_or("no tracepoint power:cpu_frequency".into())
+}
+
+/// Open perf events of one counter on every CPU: (CPU, event).
+pub type Events = Vec<(usize, OwnedFd)>;
+
+/// The events of APERF and MPERF.
+#[derive(Debug)]
+pub struct Counters {
+    pub aperf: Events,
+    pub mperf: Events,
+}
+
+impl Counters {
+    fn open(cpus: &[usize]) -> Result<Self, String> {
+        let pmu = Path::new("/sys/bus/event_source/devices/msr");
+        let read = |name: &str| {
+            std::fs::read_to_string(pmu.join(name)).map_err(|_| "no APERF/MPERF counters here")
+        };
+        let kind: u32 = read("type")?
+            .trim()
+            .parse()
+            .map_err(|_| "the msr PMU has no type")?;
+        let open = |name: &str| -> Result<Events, String> {
+            let config = event_config(&read(&format!("events/{name}"))?)
+                .ok_or("the msr PMU's events cannot be understood")?;
+            cpus.iter()
+                .map(|&cpu| Ok((cpu, open_event(kind, config, cpu)?)))
+                .collect()
+        };
+        Ok(Self {
+            aperf: open("aperf")?,
+            mperf: open("mperf")?,
+        })
+    }
+}
+
+/// The number in `event=0x01`.
+fn event_config(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim().strip_prefix("event=0x")?, 16).ok()
+}
+
+fn open_event(kind: u32, config: u64, cpu: usize) -> Result<OwnedFd, String> {
+    let mut attr = perf_event_attr {
+        type_: kind,
+        size: std::mem::size_of::<perf_event_attr>() as u32,
+        config,
+        ..Default::default()
+    };
+    // SAFETY: attr is initialized, says its own size, and outlives the call.
+    let fd = unsafe { perf_event_open(&mut attr, -1, cpu as i32, -1, 0) };
+    if fd < 0 {
+        let why = std::io::Error::last_os_error();
+        return Err(format!("the counter of CPU {cpu} cannot be opened: {why}"));
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cpufreq: bool, tracepoint: bool, counters: bool) -> Machine {
+        let has = |has: bool, what: &str| has.then_some(()).ok_or(format!("no {what}"));
+        Machine {
+            cpufreq: has(cpufreq, "cpufreq"),
+            tracepoint: has(tracepoint, "tracepoint"),
+            counters: has(counters, "counters").map(|()| Counters {
+                aperf: vec![],
+                mperf: vec![],
+            }),
+        }
+    }
+
+    fn auto(cpufreq: bool, tracepoint: bool, counters: bool) -> (Source, bool) {
+        let choice = choose(None, &machine(cpufreq, tracepoint, counters)).unwrap();
+        (choice.source, choice.upgrade)
+    }
+
+    #[test]
+    fn auto_takes_the_best_that_is_there() {
+        assert_eq!(auto(true, true, true), (Source::Aperf, true));
+        assert_eq!(auto(false, true, true), (Source::Aperf, false));
+        assert_eq!(auto(true, true, false), (Source::Tracepoint, true));
+        assert_eq!(auto(true, false, false), (Source::Recency, true));
+        assert_eq!(auto(false, true, false), (Source::Recency, false));
+    }
+
+    #[test]
+    fn auto_says_why() {
+        let choice = choose(None, &machine(false, true, false)).unwrap();
+        assert_eq!(choice.why, "no counters, no cpufreq");
+    }
+
+    #[test]
+    fn a_wanted_source_is_taken_or_refused_with_a_reason() {
+        let none = machine(false, false, false);
+        for source in [Source::Test, Source::Recency] {
+            assert_eq!(choose(Some(source), &none).unwrap().source, source);
+        }
+        for (source, why) in [
+            (Source::Cpuperf, "no cpufreq"),
+            (Source::Aperf, "no counters"),
+            (Source::Tracepoint, "no cpufreq"),
+        ] {
+            let refused = choose(Some(source), &none).unwrap_err().to_string();
+            assert!(
+                refused.contains(why) && refused.contains(source.name()),
+                "{refused}"
+            );
+            let all = machine(true, true, true);
+            assert_eq!(choose(Some(source), &all).unwrap().source, source);
+        }
+        let refused = choose(Some(Source::Tracepoint), &machine(true, false, true));
+        assert!(refused.unwrap_err().to_string().contains("no tracepoint"));
+    }
+
+    #[test]
+    fn events_of_the_msr_pmu() {
+        assert_eq!(event_config("event=0x01\n"), Some(1));
+        assert_eq!(event_config("event=0x1f"), Some(31));
+        assert_eq!(event_config("umask=0x01"), None);
+    }
+}

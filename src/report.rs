@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Why the scheduler ended, or could not begin, in words.
+
+/// Values of the kernel's `enum scx_exit_kind` that mean something to a user.
+mod kind {
+    pub const UNREG: u64 = 64;
+    pub const UNREG_BPF: u64 = 65;
+    pub const UNREG_KERN: u64 = 66;
+    pub const SYSRQ: u64 = 67;
+    pub const ERROR: u64 = 1024;
+    pub const ERROR_STALL: u64 = 1026;
+}
+
+/// What the kernel says about the end of a scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct ExitInfo {
+    /// `enum scx_exit_kind`, 0 while it runs.
+    pub kind: u64,
+    pub reason: String,
+    pub message: String,
+    /// It asked to be loaded again.
+    pub restart: bool,
+    /// A signal asked the agent to end.
+    pub signalled: bool,
+}
+
+/// An end, for people and for scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Someone who may do so ended it: exit status 0.
+    Asked(String),
+    /// It is to be loaded again.
+    Restart(String),
+    /// Something went wrong: exit status 1.
+    Failed(String),
+}
+
+impl ExitInfo {
+    pub fn ending(&self) -> Ending {
+        let said = match (self.reason.as_str(), self.message.as_str()) {
+            ("", "") => "no reason given".into(),
+            (reason, "") => reason.to_string(),
+            ("", message) => message.to_string(),
+            (reason, message) => format!("{reason}: {message}"),
+        };
+        match self.kind {
+            _ if self.restart => {
+                Ending::Restart(format!("CPUs came or went, loading again ({said})"))
+            }
+            kind::ERROR_STALL => Ending::Failed(format!(
+                "the kernel's watchdog ended it, since a task that could run did not for too long ({said})"
+            )),
+            kind::ERROR.. => Ending::Failed(format!("the kernel ended it after an error ({said})")),
+            kind::SYSRQ => Ending::Asked("ended by sysrq-S".into()),
+            0 | kind::UNREG if self.signalled => Ending::Asked("ended by a signal".into()),
+            0 | kind::UNREG => Ending::Asked("ended from user space".into()),
+            kind::UNREG_BPF => Ending::Failed(format!("its BPF side ended it ({said})")),
+            kind::UNREG_KERN => Ending::Failed(format!("the kernel ended it ({said})")),
+            _ => Ending::Failed(format!("the kernel ended it ({said})")),
+        }
+    }
+}
+
+/// The first of libbpf's warnings about a load that failed that names what this
+/// kernel lacks or refuses.
+pub fn load_failure(warnings: &[String]) -> Option<String> {
+    let lines = || warnings.iter().flat_map(|w| w.lines()).map(str::trim);
+    let lacks = lines().find_map(|line| {
+        if let Some((_, what)) = line.split_once("failed to resolve CO-RE relocation ") {
+            // "<byte_off> [36] struct task_struct.on_cpu (0:7 @ offset 52)"
+            let what = what.split_once("] ").map_or(what, |(_, name)| name);
+            let what = what.split(" (").next().unwrap_or(what);
+            return Some(format!("this kernel has no {what}"));
+        }
+        if line.contains("extern (") && line.contains("not found in kernel") {
+            let name = line.split('\'').nth(1)?;
+            return Some(format!("this kernel has no {name}"));
+        }
+        None
+    });
+    lacks.or_else(|| {
+        // The verifier's last word stands before its line of figures.
+        let log: Vec<&str> = lines()
+            .skip_while(|line| !line.contains("BEGIN PROG LOAD LOG"))
+            .skip(1)
+            .take_while(|line| !line.contains("END PROG LOAD LOG"))
+            .filter(|line| !line.starts_with("processed ") && !line.is_empty())
+            .collect();
+        log.last().map(|line| format!("the verifier says: {line}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(kind: u64, reason: &str, message: &str) -> ExitInfo {
+        ExitInfo {
+            kind,
+            reason: reason.into(),
+            message: message.into(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn users_and_sysrq_end_it_without_failure() {
+        let signal = ExitInfo {
+            signalled: true,
+            ..info(kind::UNREG, "unregistered from user space", "")
+        };
+        assert_eq!(signal.ending(), Ending::Asked("ended by a signal".into()));
+        let sysrq = info(kind::SYSRQ, "disabled by sysrq-S", "");
+        assert_eq!(sysrq.ending(), Ending::Asked("ended by sysrq-S".into()));
+        let unregistered = info(kind::UNREG, "unregistered from user space", "");
+        assert_eq!(
+            unregistered.ending(),
+            Ending::Asked("ended from user space".into())
+        );
+    }
+
+    #[test]
+    fn errors_and_the_watchdog_are_failures_with_the_kernels_words() {
+        for (kind, word) in [
+            (kind::ERROR, "error"),
+            (1025, "error"),
+            (kind::ERROR_STALL, "watchdog"),
+        ] {
+            // A signal that comes at the same time does not hide an error.
+            let failed = ExitInfo {
+                signalled: true,
+                ..info(kind, "runnable task stall", "x[12] failed to run for 10s")
+            };
+            match failed.ending() {
+                Ending::Failed(line) => {
+                    assert!(line.contains(word) && line.contains("x[12]"), "{line}");
+                    assert!(!line.contains('\n'));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn hotplug_restarts_and_other_ends_by_the_kernel_fail() {
+        let hotplug = info(
+            kind::UNREG_KERN,
+            "unregistered from the main kernel",
+            "cpu 2 going offline",
+        );
+        assert!(matches!(hotplug.ending(), Ending::Failed(_)));
+        let hotplug = ExitInfo {
+            restart: true,
+            ..hotplug
+        };
+        assert!(matches!(hotplug.ending(), Ending::Restart(line) if line.contains("cpu 2")));
+        assert!(matches!(
+            info(kind::UNREG_BPF, "", "").ending(),
+            Ending::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn a_missing_field_or_function_is_named() {
+        let field = "libbpf: prog 'x': -- BEGIN PROG LOAD LOG --\n0: R1=ctx() R10=fp0\n; f\n\
+            failed to resolve CO-RE relocation <byte_off> [36] struct task_struct.on_rq (0:7 @ offset 52)\n\
+            processed 2 insns\n-- END PROG LOAD LOG --\n";
+        assert_eq!(
+            load_failure(&[field.into()]).unwrap(),
+            "this kernel has no struct task_struct.on_rq"
+        );
+        let kfunc = "libbpf: extern (func ksym) 'scx_bpf_now': not found in kernel or module BTFs";
+        assert_eq!(
+            load_failure(&["x".into(), kfunc.into()]).unwrap(),
+            "this kernel has no scx_bpf_now"
+        );
+    }
+
+    #[test]
+    fn else_the_verifiers_last_word() {
+        let log = "libbpf: prog 'x': BPF program load failed: -EACCES\n\
+            libbpf: prog 'x': -- BEGIN PROG LOAD LOG --\n1: (79) r1 = *(u64 *)(r2 +0)\n\
+            R2 invalid mem access 'scalar'\nprocessed 9 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
+        assert_eq!(
+            load_failure(&[log.into()]).unwrap(),
+            "the verifier says: R2 invalid mem access 'scalar'"
+        );
+        assert_eq!(load_failure(&["libbpf: nothing known".into()]), None);
+    }
+}

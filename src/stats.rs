@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the scheduler tells over its scx_stats socket, and those who ask there.
+
+use crate::memory::{MapUse, Memory};
+use crate::metrics::Metrics;
+use crate::predictions::Predictions;
+use crate::preflight;
+use scx_stats::prelude::*;
+use serde::de::DeserializeOwned;
+use std::io::Write;
+use std::time::Duration;
+
+/// What a connection may want to know of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    Metrics,
+    Predictions,
+    Memory,
+}
+
+/// The scheduler's answer, one for each request.
+#[derive(Clone, Debug)]
+pub enum Response {
+    Metrics(Metrics),
+    Predictions(Predictions),
+    Memory(Memory),
+    Failed(String),
+}
+
+/// Names of the targets of the socket.
+pub mod target {
+    /// What happened since the last request of a connection.
+    pub const TOP: &str = "top";
+    /// What happened since the scheduler started.
+    pub const TOTAL: &str = "total";
+    pub const PREDICTIONS: &str = "predictions";
+    pub const MEMORY: &str = "memory";
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("scx_freqlock is not running: start it, then ask again")]
+    NotRunning,
+    #[error("the scheduler that is running is {0}, not scx_freqlock")]
+    Other(String),
+    #[error("the running scx_freqlock does not answer: {0}")]
+    NoAnswer(String),
+}
+
+type Data = StatsServerData<Request, Response>;
+
+/// The targets and their descriptions.
+pub fn server_data() -> Data {
+    let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|channels| {
+        let mut before = metrics(channels)?;
+        Ok(Box::new(move |_args, channels| {
+            let now = metrics(channels)?;
+            let since = now.since(&before);
+            before = now;
+            since.to_json()
+        }))
+    });
+    Data::new()
+        .add_meta(Metrics::meta())
+        .add_meta(Predictions::meta())
+        .add_meta(Memory::meta())
+        .add_meta(MapUse::meta())
+        .add_ops(target::TOP, StatsOps { open, close: None })
+        .add_stats(target::TOTAL, Box::new(|_, ch| metrics(ch)?.to_json()))
+        .add_stats(
+            target::PREDICTIONS,
+            Box::new(|_, ch| match ask(ch, Request::Predictions)? {
+                Response::Predictions(predictions) => predictions.to_json(),
+                other => unexpected(other),
+            }),
+        )
+        .add_stats(
+            target::MEMORY,
+            Box::new(|_, ch| match ask(ch, Request::Memory)? {
+                Response::Memory(memory) => memory.to_json(),
+                other => unexpected(other),
+            }),
+        )
+}
+
+type Channels<'a> = (
+    &'a crossbeam::channel::Sender<Request>,
+    &'a crossbeam::channel::Receiver<Response>,
+);
+
+fn ask((to, from): Channels, request: Request) -> anyhow::Result<Response> {
+    to.send(request)?;
+    Ok(from.recv()?)
+}
+
+fn metrics(channels: Channels) -> anyhow::Result<Metrics> {
+    match ask(channels, Request::Metrics)? {
+        Response::Metrics(metrics) => Ok(metrics),
+        other => unexpected(other),
+    }
+}
+
+fn unexpected<T>(response: Response) -> anyhow::Result<T> {
+    match response {
+        Response::Failed(why) => Err(anyhow::anyhow!(why)),
+        other => Err(anyhow::anyhow!(
+            "the scheduler answered something else: {other:?}"
+        )),
+    }
+}
+
+/// Writes the description of every statistic.
+pub fn describe(to: &mut impl Write) -> anyhow::Result<()> {
+    server_data().describe_meta(to, Some(&["Metrics", "Predictions", "Memory"]))
+}
+
+/// Asks the running scheduler.
+pub fn fetch<T: DeserializeOwned>(target: &str) -> Result<T, Error> {
+    match preflight::loaded() {
+        None => return Err(Error::NotRunning),
+        Some(name) if !name.starts_with("freqlock") => return Err(Error::Other(name)),
+        Some(_) => {}
+    }
+    let answer = StatsClient::new()
+        .connect(Some(ANSWER_WITHIN_MS))
+        .and_then(|mut client| client.request("stats", vec![("target".into(), target.into())]));
+    answer.map_err(|e| Error::NoAnswer(format!("{e:#}")))
+}
+
+const ANSWER_WITHIN_MS: u64 = 5000;
+
+/// Prints what happens, again and again, until that fails.
+pub fn monitor(interval: Duration) -> anyhow::Result<()> {
+    scx_utils::monitor_stats::<Metrics>(
+        &[],
+        interval,
+        || false,
+        |metrics| Ok(writeln!(std::io::stdout(), "{}", metrics.table())?),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_answers_in_its_own_form() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stats");
+        let server = StatsServer::new(server_data())
+            .set_path(&path)
+            .launch()
+            .unwrap();
+        let (to, from) = server.channels();
+        let scheduler = std::thread::spawn(move || {
+            let mut wakes = 0;
+            for request in from.iter() {
+                wakes += 10;
+                let response = match request {
+                    Request::Metrics => Response::Metrics(Metrics {
+                        wake: wakes,
+                        ..Default::default()
+                    }),
+                    Request::Predictions => Response::Predictions(Predictions {
+                        slots: 24,
+                        ..Default::default()
+                    }),
+                    Request::Memory => Response::Failed("no memory known".into()),
+                };
+                to.send(response).unwrap();
+            }
+        });
+
+        let mut client = StatsClient::new()
+            .set_path(&path)
+            .connect(Some(5000))
+            .unwrap();
+        let mut get = |target: &str| {
+            client.request::<serde_json::Value>("stats", vec![("target".into(), target.into())])
+        };
+        assert_eq!(get(target::TOP).unwrap()["wake"], 10);
+        assert_eq!(get(target::TOP).unwrap()["wake"], 10);
+        assert_eq!(get(target::TOTAL).unwrap()["wake"], 40);
+        assert_eq!(get(target::PREDICTIONS).unwrap()["slots"], 24);
+        let failed = get(target::MEMORY).unwrap_err();
+        assert!(
+            format!("{failed:#}").contains("no memory known"),
+            "{failed:#}"
+        );
+        drop(client);
+        drop(server);
+        scheduler.join().unwrap();
+    }
+
+    #[test]
+    fn every_statistic_is_described() {
+        let mut text = Vec::new();
+        describe(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for stat in crate::metrics::STATS {
+            assert!(text.contains(stat.name), "{}", stat.name);
+        }
+        assert!(
+            text.contains("[Predictions]") && text.contains("[MapUse]"),
+            "{text}"
+        );
+    }
+}

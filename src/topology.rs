@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the BPF side knows of the machine: for each CPU its core, last-level
+//! cache, node and capacity, and all CPUs in the order of their distance.
+//!
+//! [`Layout`] is made of plain descriptions, so that tests can build any
+//! machine; [`host`] describes the one that this runs on.
+
+use crate::intf;
+
+/// Full speed and full capacity.
+const FULL: usize = intf::fl_consts_FL_FULL_SPEED as usize;
+/// The most CPU ids that the BPF side has room for.
+const MAX_CPUS: usize = intf::fl_consts_FL_MAX_CPUS as usize;
+const NR_DISTANCES: usize = intf::fl_distance_FL_NR_DISTANCES as usize;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the CPU topology cannot be read: {0}; is /sys mounted?")]
+    Unreadable(String),
+    #[error("CPU ids up to {0} are possible here, and scx_freqlock has room for {MAX_CPUS}: boot with nr_cpus={MAX_CPUS}")]
+    TooMany(usize),
+    #[error("CPU {0} is described twice or lies above the highest possible CPU id")]
+    BadCpu(usize),
+}
+
+/// An online CPU. Ids of cores need to be unique within an LLC only, those of
+/// LLCs within a node, and none of them need to be dense.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu {
+    pub id: usize,
+    pub core: usize,
+    pub llc: usize,
+    pub node: usize,
+    /// In any unit, the same for all CPUs.
+    pub capacity: usize,
+}
+
+/// The machine as the BPF side sees it.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// By CPU id, up to the highest possible one.
+    pub cpus: Vec<intf::cpu_topo>,
+    /// True if a core has more than one CPU online.
+    pub smt: bool,
+}
+
+impl Layout {
+    /// `nr_cpus` is the highest possible CPU id plus one; those not in `online`
+    /// are marked as not present.
+    pub fn new(nr_cpus: usize, online: &[Cpu]) -> Result<Self, Error> {
+        if nr_cpus > MAX_CPUS {
+            return Err(Error::TooMany(nr_cpus - 1));
+        }
+        let cores = dense(online.iter().map(|c| (c.node, c.llc, c.core)));
+        let llcs = dense(online.iter().map(|c| (c.node, c.llc)));
+        let nodes = dense(online.iter().map(|c| c.node));
+        let largest = online.iter().map(|c| c.capacity).max().unwrap_or(0);
+
+        let mut cpus = vec![ABSENT; nr_cpus];
+        for cpu in online {
+            match cpus.get_mut(cpu.id) {
+                Some(slot) if slot.present == 0 => {
+                    *slot = intf::cpu_topo {
+                        core: index(&cores, &(cpu.node, cpu.llc, cpu.core)),
+                        llc: index(&llcs, &(cpu.node, cpu.llc)),
+                        node: index(&nodes, &cpu.node),
+                        capacity: share(cpu.capacity, largest),
+                        sibling: -1,
+                        present: 1,
+                    }
+                }
+                _ => return Err(Error::BadCpu(cpu.id)),
+            }
+        }
+
+        let mut layout = Self { cpus, smt: false };
+        for cpu in 0..nr_cpus {
+            let sibling = layout.at(cpu, intf::fl_distance_FL_SAME_CORE).next();
+            if let Some(sibling) = sibling {
+                layout.cpus[cpu].sibling = sibling as i32;
+                layout.smt = true;
+            }
+        }
+        Ok(layout)
+    }
+
+    /// All CPUs, those nearest to `cpu` first; none if it is not present.
+    pub fn order(&self, cpu: usize) -> intf::cpu_order {
+        let mut order = intf::cpu_order {
+            first: [0; NR_DISTANCES + 1],
+            nr: 0,
+            cpu: [0; MAX_CPUS],
+        };
+        for distance in 0..NR_DISTANCES {
+            order.first[distance] = order.nr;
+            for other in self.at(cpu, distance as u32) {
+                order.cpu[order.nr as usize] = other as u16;
+                order.nr += 1;
+            }
+        }
+        order.first[NR_DISTANCES] = order.nr;
+        order
+    }
+
+    /// Ids of the CPUs that are present.
+    pub fn present(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.cpus.len()).filter(|&cpu| self.cpus[cpu].present != 0)
+    }
+
+    /// The CPUs at this distance from `cpu`. They begin after `cpu` and wrap
+    /// around, so that neighbours do not all take from the same victim first.
+    fn at(&self, cpu: usize, distance: u32) -> impl Iterator<Item = usize> + '_ {
+        let nr = self.cpus.len();
+        let here = &self.cpus[cpu];
+        (0..nr)
+            .map(move |step| (cpu + step) % nr)
+            .filter(move |&other| {
+                let there = &self.cpus[other];
+                here.present != 0
+                    && there.present != 0
+                    && distance
+                        == if other == cpu {
+                            intf::fl_distance_FL_SAME_CPU
+                        } else if there.core == here.core {
+                            intf::fl_distance_FL_SAME_CORE
+                        } else if there.llc == here.llc {
+                            intf::fl_distance_FL_SAME_LLC
+                        } else if there.node == here.node {
+                            intf::fl_distance_FL_SAME_NODE
+                        } else {
+                            intf::fl_distance_FL_FAR
+                        }
+            })
+    }
+}
+
+const ABSENT: intf::cpu_topo = intf::cpu_topo {
+    core: 0,
+    llc: 0,
+    node: 0,
+    capacity: 0,
+    sibling: -1,
+    present: 0,
+};
+
+/// The bytes of an order as a BPF map holds it.
+pub fn order_bytes(order: &intf::cpu_order) -> Vec<u8> {
+    order
+        .first
+        .iter()
+        .chain([&order.nr])
+        .flat_map(|word| word.to_ne_bytes())
+        .chain(order.cpu.iter().flat_map(|cpu| cpu.to_ne_bytes()))
+        .collect()
+}
+
+/// The machine that this runs on, as far as it is online.
+pub fn host() -> Result<Layout, Error> {
+    let unreadable = |e: &dyn std::fmt::Display| Error::Unreadable(e.to_string());
+    let path = "/sys/devices/system/cpu/possible";
+    let possible = std::fs::read_to_string(path).map_err(|e| unreadable(&e))?;
+    let possible = scx_utils::read_cpulist(possible.trim()).map_err(|e| unreadable(&e))?;
+    let nr_cpus = possible.last().map_or(0, |last| last + 1);
+
+    let topology = scx_utils::Topology::new().map_err(|e| unreadable(&e))?;
+    // The kernel's own capacities where it has them, else the best guess.
+    let exact = topology
+        .all_cpus
+        .values()
+        .all(|cpu| cpu.kernel_cpu_capacity.is_some());
+    let online: Vec<Cpu> = topology
+        .all_cpus
+        .values()
+        .map(|cpu| Cpu {
+            id: cpu.id,
+            core: cpu.core_id,
+            llc: cpu.llc_id,
+            node: cpu.node_id,
+            capacity: cpu
+                .kernel_cpu_capacity
+                .filter(|_| exact)
+                .unwrap_or(cpu.cpu_capacity),
+        })
+        .collect();
+    Layout::new(nr_cpus, &online)
+}
+
+/// The distinct keys in order: the position of a key is its dense id.
+fn dense<K: Ord>(keys: impl Iterator<Item = K>) -> Vec<K> {
+    let mut keys: Vec<K> = keys.collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn index<K: Ord>(keys: &[K], key: &K) -> u32 {
+    keys.partition_point(|k| k < key) as u32
+}
+
+/// A capacity in 1..=1024 of the largest; 1024 where none is known.
+fn share(capacity: usize, largest: usize) -> u32 {
+    (capacity * FULL)
+        .checked_div(largest)
+        .map_or(FULL, |s| s.max(1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of equal CPUs, hardware threads numbered as Linux does on
+    /// x86: first one of every core, then the second ones.
+    fn machine(nodes: usize, llcs: usize, cores: usize, smt: usize) -> Vec<Cpu> {
+        let nr_cores = nodes * llcs * cores;
+        (0..nr_cores * smt)
+            .map(|id| {
+                let core = id % nr_cores;
+                Cpu {
+                    id,
+                    core: core % cores,
+                    llc: core / cores % llcs,
+                    node: core / cores / llcs,
+                    capacity: 777,
+                }
+            })
+            .collect()
+    }
+
+    fn layout(online: &[Cpu]) -> Layout {
+        let nr = online.iter().map(|c| c.id + 1).max().unwrap_or(0);
+        Layout::new(nr, online).unwrap()
+    }
+
+    fn nearest(order: &intf::cpu_order, distance: u32) -> &[u16] {
+        let d = distance as usize;
+        &order.cpu[order.first[d] as usize..order.first[d + 1] as usize]
+    }
+
+    #[test]
+    fn ids_are_dense_and_global() {
+        let layout = layout(&machine(2, 2, 3, 2));
+        let max = |f: fn(&intf::cpu_topo) -> u32| layout.cpus.iter().map(f).max();
+        assert_eq!(layout.cpus.len(), 24);
+        assert_eq!(max(|c| c.core), Some(11));
+        assert_eq!(max(|c| c.llc), Some(3));
+        assert_eq!(max(|c| c.node), Some(1));
+        assert!(layout.cpus.iter().all(|c| c.capacity == 1024));
+    }
+
+    #[test]
+    fn distances_are_core_llc_node_far() {
+        let layout = layout(&machine(2, 2, 2, 2));
+        let order = layout.order(5);
+        assert_eq!(nearest(&order, intf::fl_distance_FL_SAME_CPU), [5]);
+        assert_eq!(nearest(&order, intf::fl_distance_FL_SAME_CORE), [13]);
+        assert_eq!(nearest(&order, intf::fl_distance_FL_SAME_LLC), [12, 4]);
+        assert_eq!(
+            nearest(&order, intf::fl_distance_FL_SAME_NODE),
+            [6, 7, 14, 15]
+        );
+        assert_eq!(
+            nearest(&order, intf::fl_distance_FL_FAR),
+            [8, 9, 10, 11, 0, 1, 2, 3]
+        );
+        assert_eq!(order.nr, 16);
+    }
+
+    #[test]
+    fn every_order_holds_every_cpu_once() {
+        for online in [
+            machine(1, 1, 4, 1),
+            machine(2, 3, 4, 2),
+            machine(4, 1, 1, 1),
+        ] {
+            let layout = layout(&online);
+            for cpu in 0..online.len() {
+                let order = layout.order(cpu);
+                let mut seen = order.cpu[..order.nr as usize].to_vec();
+                assert_eq!(seen[0] as usize, cpu);
+                seen.sort();
+                assert!(seen.iter().map(|&c| c as usize).eq(0..online.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_begin_with_different_victims() {
+        let layout = layout(&machine(1, 1, 8, 1));
+        let mut firsts: Vec<u16> = (0..8).map(|cpu| layout.order(cpu).cpu[1]).collect();
+        assert_eq!(firsts, [1, 2, 3, 4, 5, 6, 7, 0]);
+        firsts.sort();
+        firsts.dedup();
+        assert_eq!(firsts.len(), 8);
+    }
+
+    #[test]
+    fn holes_and_offline_cpus_are_absent() {
+        let mut online = machine(1, 1, 4, 2);
+        online.retain(|c| c.id != 1 && c.id != 4);
+        let layout = Layout::new(12, &online).unwrap();
+        assert_eq!(layout.cpus.len(), 12);
+        assert!(layout.present().eq([0, 2, 3, 5, 6, 7]));
+        // 0 and 4 share a core, and so do 1 and 5: their siblings are offline.
+        assert_eq!(layout.cpus[0].sibling, -1);
+        assert_eq!(layout.cpus[5].sibling, -1);
+        assert_eq!(layout.cpus[2].sibling, 6);
+        assert!(layout.smt);
+        assert_eq!(layout.order(4).nr, 0);
+        let order = layout.order(3);
+        assert_eq!(order.cpu[..order.nr as usize], [3, 7, 5, 6, 0, 2]);
+    }
+
+    #[test]
+    fn siblings_pair_up_only_with_smt() {
+        let smt = layout(&machine(1, 2, 2, 2));
+        assert!(smt.smt);
+        let siblings: Vec<i32> = smt.cpus.iter().map(|c| c.sibling).collect();
+        assert_eq!(siblings, [4, 5, 6, 7, 0, 1, 2, 3]);
+        let plain = layout(&machine(2, 1, 4, 1));
+        assert!(!plain.smt);
+        assert!(plain.cpus.iter().all(|c| c.sibling == -1));
+    }
+
+    #[test]
+    fn capacity_is_a_share_of_the_largest() {
+        let mut online = machine(1, 1, 4, 1);
+        for (cpu, capacity) in online.iter_mut().zip([446, 446, 871, 0]) {
+            cpu.capacity = capacity;
+        }
+        let capacities: Vec<u32> = layout(&online).cpus.iter().map(|c| c.capacity).collect();
+        assert_eq!(capacities, [524, 524, 1024, 1]);
+        for cpu in &mut online {
+            cpu.capacity = 0;
+        }
+        assert!(layout(&online).cpus.iter().all(|c| c.capacity == 1024));
+    }
+
+    #[test]
+    fn impossible_descriptions_are_refused() {
+        let twice = [machine(1, 1, 2, 1), machine(1, 1, 2, 1)].concat();
+        assert!(matches!(Layout::new(4, &twice), Err(Error::BadCpu(0))));
+        assert!(matches!(
+            Layout::new(1, &machine(1, 1, 2, 1)),
+            Err(Error::BadCpu(1))
+        ));
+        assert!(matches!(Layout::new(1025, &[]), Err(Error::TooMany(1024))));
+    }
+
+    #[test]
+    fn bytes_have_the_layout_of_the_struct() {
+        let order = layout(&machine(1, 1, 4, 1)).order(2);
+        let bytes = order_bytes(&order);
+        assert_eq!(bytes.len(), std::mem::size_of::<intf::cpu_order>());
+        let at = std::mem::offset_of!(intf::cpu_order, cpu);
+        assert_eq!(bytes[at..at + 2], 2u16.to_ne_bytes());
+        let at = std::mem::offset_of!(intf::cpu_order, nr);
+        assert_eq!(bytes[at..at + 4], 4u32.to_ne_bytes());
+    }
+}

@@ -137,7 +137,7 @@ u32 fl_speed(s32 cpu, u64 now)
 }
 
 /* This CPU begins to run a task. */
-void fl_freq_running(s32 cpu, u64 now)
+int fl_freq_running(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct speed_model m;
@@ -150,7 +150,7 @@ void fl_freq_running(s32 cpu, u64 now)
 	cctx->speed_at = now;
 
 	if (!tunables.cpuperf)
-		return;
+		return 0;
 	/* In steps of a sixteenth: each request costs, and most change nothing. */
 	want = (util_request(cctx->util) + 63) & ~63U;
 	if (want > FL_FULL_SPEED)
@@ -160,16 +160,18 @@ void fl_freq_running(s32 cpu, u64 now)
 		scx_bpf_cpuperf_set(cpu, want);
 		fl_count(cpuperf_set);
 	}
+	return 0;
 }
 
 /* This CPU's task runs on at a tick. */
-void fl_freq_tick(s32 cpu, u64 now)
+int fl_freq_tick(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 
 	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
 	speed_busy(cpu, now);
 	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = fl_speed(cpu, now);
+	return 0;
 }
 
 /* This CPU's task stops. Returns the speed at which it ran, 0..1024. */

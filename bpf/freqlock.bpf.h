@@ -182,8 +182,8 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 
 /* freq.bpf.c */
 u32 fl_speed(s32 cpu, u64 now);
-void fl_freq_running(s32 cpu, u64 now);
-void fl_freq_tick(s32 cpu, u64 now);
+int fl_freq_running(s32 cpu, u64 now);
+int fl_freq_tick(s32 cpu, u64 now);
 u32 fl_freq_stopping(s32 cpu, u64 now);
 
 /* learn.bpf.c */

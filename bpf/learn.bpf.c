@@ -52,7 +52,7 @@ static u64 fork_key(struct task_struct *p)
 }
 
 /* Two CPUs may update one class at once: one sample is lost, which averages bear. */
-static void class_learn(u64 key, u64 leave, u64 burst)
+__noinline int fl_class_learn(u64 key, u64 leave, u64 burst)
 {
 	struct fork_class *c = bpf_map_lookup_elem(&fork_classes, &key);
 	struct fork_class fresh = {};
@@ -62,24 +62,26 @@ static void class_learn(u64 key, u64 leave, u64 burst)
 		fresh.burst = burst;
 		if (bpf_map_update_elem(&fork_classes, &key, &fresh, BPF_NOEXIST))
 			fl_count(class_full);
-		return;
+		return 0;
 	}
 	if (leave)
 		c->leave = learn_average(c->leave, leave);
 	if (burst)
 		c->burst = learn_average(c->burst, burst);
+	return 0;
 }
 
-static void hist_add(u32 which, u64 predicted, u64 real)
+__noinline int fl_hist_add(u32 which, u64 predicted, u64 real)
 {
 	struct fl_hist2 *h = bpf_map_lookup_elem(&hists, &which);
 	u64 *slot;
 
 	if (!h)
-		return;
+		return -ENOENT;
 	slot = MEMBER_VPTR(*h, .slot[hist_slot(predicted)][hist_slot(real)]);
 	if (slot)
 		(*slot)++;
+	return 0;
 }
 
 /* The current task's own part: note the event, say when it will leave its CPU. */
@@ -160,7 +162,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 		if (p->flags & PF_EXITING)
 			cctx->exit_leave = learn_average(cctx->exit_leave, stayed);
 		else if (i == FL_EVENT_FORK)
-			class_learn(tctx->fork_key, stayed, 0);
+			fl_class_learn(tctx->fork_key, stayed, 0);
 		else
 			tctx->leave[i] = learn_average(tctx->leave[i], stayed);
 	}
@@ -168,9 +170,9 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	if (runnable)
 		return 0;
 	if (tctx->burst)
-		hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
+		fl_hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
 	if (tctx->class_key) {
-		class_learn(tctx->class_key, 0, tctx->work ?: 1);
+		fl_class_learn(tctx->class_key, 0, tctx->work ?: 1);
 		tctx->class_key = 0;
 	}
 	tctx->burst = learn_average(tctx->burst, tctx->work);
@@ -183,6 +185,6 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, u64 now)
 {
 	if (tctx->flags & FL_TASK_PREDICTED)
-		hist_add(FL_HIST_WAIT, tctx->predicted_wait, now - tctx->waiting_since);
+		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, now - tctx->waiting_since);
 	return 0;
 }

@@ -10,6 +10,7 @@
 struct park_timer {
 	struct bpf_timer timer;
 	u64 fires_at;
+	u32 seen;	/* in this round; kept here so that the verifier does not unroll it */
 };
 
 struct {
@@ -52,7 +53,7 @@ static s32 claim_idle(struct task_struct *p, s32 target)
 
 static int park_fire(void *map, u32 *key, struct park_timer *t)
 {
-	u32 cpu = *key, seen = 0;
+	u32 cpu = *key;
 	u64 now = scx_bpf_now(), next = FL_NONE;
 	struct task_ctx *tctx;
 	struct task_struct *p;
@@ -60,8 +61,9 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 
 	fl_count(timer_fire);
 	t->fires_at = 0;
+	t->seen = 0;
 	bpf_for_each(scx_dsq, p, fl_park(cpu), 0) {
-		if (++seen > PARK_BATCH) {
+		if (++t->seen > PARK_BATCH) {
 			next = now + PARK_AGAIN_NS;
 			break;
 		}

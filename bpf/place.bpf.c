@@ -7,6 +7,11 @@
  */
 #include "freqlock.bpf.h"
 
+/*
+ * Functions that are not static are verified once each; as static ones, the
+ * paths of four predictions would multiply.
+ */
+
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
 	s32 near;		/* the first that is idle, -1 none */
@@ -18,7 +23,8 @@ struct idle_scan {
 	bool nest_only;		/* look only at CPUs of the warm set */
 };
 
-static void scan_idle(struct task_struct *p, s32 from, u64 now, struct idle_scan *scan)
+__noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 now,
+			    struct idle_scan *scan __arg_nonnull)
 {
 	const struct cpumask *idle;
 	struct cpu_order *order;
@@ -31,7 +37,7 @@ static void scan_idle(struct task_struct *p, s32 from, u64 now, struct idle_scan
 
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
-		return;
+		return 0;
 	n = order->nr;
 	if (n > tunables.scan_cpus)
 		n = tunables.scan_cpus;
@@ -69,6 +75,7 @@ static void scan_idle(struct task_struct *p, s32 from, u64 now, struct idle_scan
 			scan->near = scan->warm = scan->fast = any;
 	}
 	scx_bpf_put_idle_cpumask(idle);
+	return 0;
 }
 
 /* Tasks on a CPU's run queue, of every class, the running one included. */
@@ -172,7 +179,7 @@ static s32 place_smove(struct task_struct *p, struct placement *pl)
 
 	if (!pl->from_task || !fl_allowed(p, pl->this_cpu))
 		return place_off(p, pl);
-	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	if (scan.near < 0)
 		return place_off(p, pl);
 	if (smove_stays(fl_speed(pl->this_cpu, pl->now), fl_speed(scan.near, pl->now))) {
@@ -192,7 +199,7 @@ static s32 place_nest(struct task_struct *p, struct placement *pl)
 {
 	struct idle_scan scan = { .nest_only = true };
 
-	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	if (scan.near >= 0) {
 		fl_count(nest_warm);
 		return take_idle(p, pl, scan.near);
@@ -214,7 +221,8 @@ static u64 cost_of_move(s32 from, s32 to)
 }
 
 /* When @p would finish its burst on @cpu, which others run on until @leave. */
-static void predict(struct placement *pl, u64 burst, s32 cpu, bool idle, struct candidate *c)
+__noinline int fl_predict(struct placement *pl __arg_nonnull, u64 burst, s32 cpu, bool idle,
+			  struct candidate *c __arg_nonnull)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
@@ -230,7 +238,7 @@ static void predict(struct placement *pl, u64 burst, s32 cpu, bool idle, struct 
 	c->run = finish_run(burst, speed, ramp ? top : speed, ramp);
 	if (idle) {
 		c->wait = tunables.idle_exit_ns;
-		return;
+		return 0;
 	}
 	ran = since && pl->now > since ? pl->now - since : 0;
 	rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED / (speed ?: 1);
@@ -239,6 +247,7 @@ static void predict(struct placement *pl, u64 burst, s32 cpu, bool idle, struct 
 	else if (cctx->leave_at)
 		leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
 	c->wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
+	return 0;
 }
 
 /*
@@ -256,30 +265,30 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	bool prev_idle;
 	s32 cpu;
 
-	scan_idle(p, pl->prev_cpu, pl->now, &scan);
+	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	prev_idle = scan.near == pl->prev_cpu;
 
 	if (pl->from_task && fl_allowed(p, pl->this_cpu)) {
-		predict(pl, burst, pl->this_cpu, false, &c);
+		fl_predict(pl, burst, pl->this_cpu, false, &c);
 		if (scan.near < 0 || c.wait <= park_max)
 			best = c;
 	}
 	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
-		predict(pl, burst, pl->prev_cpu, prev_idle, &c);
+		fl_predict(pl, burst, pl->prev_cpu, prev_idle, &c);
 		if ((scan.near < 0 || prev_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
 			best = c;
 			why = PREV;
 		}
 	}
 	if (scan.warm >= 0 && scan.warm != pl->prev_cpu) {
-		predict(pl, burst, scan.warm, true, &c);
+		fl_predict(pl, burst, scan.warm, true, &c);
 		if (candidate_better(&c, &best)) {
 			best = c;
 			why = WARM;
 		}
 	}
 	if (scan.fast >= 0 && scan.fast != scan.warm && scan.fast != pl->prev_cpu) {
-		predict(pl, burst, scan.fast, true, &c);
+		fl_predict(pl, burst, scan.fast, true, &c);
 		if (candidate_better(&c, &best)) {
 			best = c;
 			why = FAST;

@@ -21,7 +21,7 @@ pub enum Request {
 /// The scheduler's answer, one for each request.
 #[derive(Clone, Debug)]
 pub enum Response {
-    Metrics(Metrics),
+    Metrics(Box<Metrics>),
     Predictions(Predictions),
     Memory(Memory),
     Failed(String),
@@ -93,7 +93,7 @@ fn ask((to, from): Channels, request: Request) -> anyhow::Result<Response> {
     Ok(from.recv()?)
 }
 
-fn metrics(channels: Channels) -> anyhow::Result<Metrics> {
+fn metrics(channels: Channels) -> anyhow::Result<Box<Metrics>> {
     match ask(channels, Request::Metrics)? {
         Response::Metrics(metrics) => Ok(metrics),
         other => unexpected(other),
@@ -157,10 +157,10 @@ mod tests {
             for request in from.iter() {
                 wakes += 10;
                 let response = match request {
-                    Request::Metrics => Response::Metrics(Metrics {
+                    Request::Metrics => Response::Metrics(Box::new(Metrics {
                         wake: wakes,
                         ..Default::default()
-                    }),
+                    })),
                     Request::Predictions => Response::Predictions(Predictions {
                         slots: 24,
                         ..Default::default()

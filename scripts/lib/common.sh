@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Shared by the scripts in scripts/: messages, the cache folder, locks, and
 # building a folder so that it is either complete or not there.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # variables shared with the scripts
 
 # Debian keeps depmod, modprobe and debootstrap here, and the PATH of an
 # ordinary user or of a container often leaves it out.

@@ -2,7 +2,7 @@
 # Debian packages without touching the system's own apt: a private tree of
 # package lists in the cache, for the suites that have the kernels and tools
 # the virtual machine needs. Works without root.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 debian_suites=(trixie trixie-backports)
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Kernels with sched_ext for the virtual machine: Debian's cloud flavour,
 # newest at run time or of a wanted version, and kernels given by path.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 # Versions of the packaged kernels, newest last. Up to 6.18 one package holds
 # image and modules; later ones are split into linux-binary, -modules and -base.
@@ -10,14 +10,40 @@ packaged_kernels() {
         sed -n 's/^linux-\(image\|binary\)-\([0-9].*-cloud-amd64\)$/\2/p' | sort -uV
 }
 
-# newest_kernel PREFIX: the newest packaged version that begins with PREFIX and
-# is complete. An empty PREFIX takes the newest of all.
-newest_kernel() {
+# complete_kernels PREFIX: packaged versions that begin with PREFIX and are
+# complete, newest first. An empty PREFIX takes all.
+complete_kernels() {
     local prefix=$1 version
     while read -r version; do
         [[ -z $prefix || $version == "$prefix" || $version == "$prefix"[.+-]* ]] || continue
-        [[ -n $(kernel_packages "$version") ]] && echo "$version" && return 0
+        [[ -z $(kernel_packages "$version") ]] || echo "$version"
     done < <(packaged_kernels | sort -rV)
+}
+
+# Whether schedulers can be loaded there; the verdict is kept beside the kernel.
+kernel_loads_schedulers() {
+    local version=$1 verdict=$cache/kernels/$1/kfuncs bad
+    if [[ ! -e $verdict ]]; then
+        bad=$(python3 "$root/scripts/lib/kernel_btf.py" "$cache/kernels/$version/boot/vmlinuz-$version") || [[ $? == 1 ]] || return 1
+        echo "$bad" >"$verdict.$$" && mv "$verdict.$$" "$verdict"
+    fi
+    [[ -z $(<"$verdict") ]] && return 0
+    say "passing over Linux $version: its packaged build shows $(grep -c . "$verdict") sched_ext kfuncs with wrong prototypes, so that no scheduler can be loaded"
+    return 1
+}
+
+# newest_kernel PREFIX: fetch the newest packaged kernel that begins with PREFIX
+# and can load schedulers; its version goes to `version`. Few are tried.
+newest_kernel() {
+    local candidate minor tried=' '
+    while read -r candidate; do
+        # Builds of one minor version come from the same tools: look at the newest.
+        minor=$(cut -d. -f1,2 <<<"$candidate")
+        [[ $tried == *" $minor "* && $1 != "$minor"* ]] && continue
+        tried+="$minor "
+        cached "$cache/kernels/$candidate" make_kernel "$candidate" || continue
+        kernel_loads_schedulers "$candidate" && version=$candidate && return 0
+    done < <(complete_kernels "$1")
     return 1
 }
 
@@ -47,7 +73,7 @@ make_kernel() {
     fi
     mkdir -p "$dir/boot" "$dir/lib/modules"
     [[ $modules == "$dir/lib/modules/$version" ]] || mv "$modules" "$dir/lib/modules/$version"
-    rm -rf "$dir/usr"
+    rm -rf "${dir:?}/usr"
     modules=$dir/lib/modules/$version
     for f in vmlinuz config; do
         [[ -e $dir/boot/$f-$version ]] || mv "$modules/$f" "$dir/boot/$f-$version" || return 1
@@ -75,13 +101,9 @@ use_packaged() {
     if fresh "$choice" 1440 && [[ -d $cache/kernels/$(<"$choice") ]]; then
         version=$(<"$choice")
     elif debian_lists; then
-        version=$(newest_kernel "$prefix") ||
-            die "no packaged kernel ${prefix:+$prefix }has sched_ext; there are: $(packaged_kernels | cut -d+ -f1 | tr '\n' ' ')"
-        if cached "$cache/kernels/$version" make_kernel "$version"; then
-            echo "$version" >"$choice.$$" && mv "$choice.$$" "$choice"
-        else
-            version=
-        fi
+        newest_kernel "$prefix" ||
+            die "no packaged kernel ${prefix:+$prefix }has a working sched_ext; there are: $(complete_kernels '' | cut -d+ -f1 | tr '\n' ' ')"
+        echo "$version" >"$choice.$$" && mv "$choice.$$" "$choice"
     fi
     if [[ -z $version ]]; then
         version=$(cached_kernel "$prefix")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What runs a virtual machine: QEMU, virtiofsd, busybox and kmod from Debian,
 # virtme-ng from PyPI. The host's own are used where they are good enough.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 virtme_version=1.42
 
@@ -83,7 +83,7 @@ make_tools() {
 # The environment is only there for its pip, which Debian has no other way.
 make_virtme() {
     local dir=$1
-    have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ||
+    python3 -c 'import ensurepip, venv' 2>/dev/null ||
         die "python3 with its venv module is missing: run scripts/setup vm"
     if ! python3 -m venv "$dir/venv" >&2 ||
         ! "$dir/venv/bin/pip" --quiet --disable-pip-version-check install \
@@ -100,12 +100,14 @@ virtme_run() {
 
 # Put QEMU, virtiofsd, busybox and depmod on PATH and have virtme-ng.
 prepare_tools() {
+    local no_tools="no usable QEMU: install qemu-system-x86 (>= $qemu_min), virtiofsd, busybox-static, kmod and file"
     if [[ ! -d $cache/tools ]]; then
         if host_tools; then
             PATH=${virtiofsd%/*}:$PATH
         else
-            debian_lists && say "fetching QEMU and virtiofsd (40 MB)" && cached "$cache/tools" make_tools ||
-                die "no usable QEMU: install qemu-system-x86 (>= $qemu_min), virtiofsd, busybox-static, kmod and file"
+            debian_lists || die "$no_tools"
+            say "fetching QEMU and virtiofsd (40 MB)"
+            cached "$cache/tools" make_tools || die "$no_tools"
         fi
     fi
     PATH=$cache/tools/bin:$PATH

@@ -276,6 +276,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
 			fl_count(park_ran);
+		else
+			fl_count(park_late);
 		tctx->park_until = 0;
 	}
 	tctx->flags = 0;

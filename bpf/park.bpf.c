@@ -74,6 +74,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			continue;
 		}
 		idle = claim_idle(p, tctx ? tctx->park_target : -1);
+		if (tctx)
+			tctx->park_until = 0;
 		if (idle >= 0) {
 			/* It may have been taken meanwhile; the kick then sends the CPU back to idle. */
 			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))

@@ -43,6 +43,7 @@ STAT(auto_leaving, mode, "auto: the running task of the CPU chosen was about to 
 /* What became of a task that was kept waiting for a busy CPU. */
 STAT(park, park, "Kept waiting for a busy CPU on purpose, with the timer set")
 STAT(park_ran, park, "Kept waiting, and ran there in time")
+STAT(park_late, park, "Kept waiting, and ran there after the bound, before the timer came")
 STAT(park_moved, park, "Waited too long, moved by the timer to an idle CPU")
 STAT(park_released, park, "Waited too long and nothing was idle: left for any CPU to take")
 STAT(timer_fire, park, "Timer callbacks")

@@ -72,11 +72,15 @@ pub fn load_failure(warnings: &[String]) -> Option<String> {
             let what = what.split(" (").next().unwrap_or(what);
             return Some(format!("this kernel has no {what}"));
         }
-        if line.contains("extern (") && line.contains("not found in kernel") {
-            let name = line.split('\'').nth(1)?;
+        let (_, what) = line.split_once("extern (")?;
+        let name = what.split('\'').nth(1)?;
+        if line.contains("not found in kernel") {
             return Some(format!("this kernel has no {name}"));
         }
-        None
+        // Seen where the kernel's build left out the last step on its BTF.
+        line.contains("incompatible with").then(|| {
+            format!("this kernel describes {name} wrongly in its BTF: boot another build of it")
+        })
     });
     lacks.or_else(|| {
         // The verifier's last word stands before its line of figures.
@@ -173,6 +177,16 @@ mod tests {
         assert_eq!(
             load_failure(&["x".into(), kfunc.into()]).unwrap(),
             "this kernel has no scx_bpf_now"
+        );
+    }
+
+    #[test]
+    fn a_function_that_the_kernel_describes_wrongly_is_named() {
+        let wrong = "libbpf: extern (func ksym) 'scx_bpf_kick_cpu': func_proto [677] incompatible with vmlinux [48700]";
+        let why = load_failure(&[wrong.into()]).unwrap();
+        assert!(
+            why.starts_with("this kernel describes scx_bpf_kick_cpu wrongly"),
+            "{why}"
         );
     }
 

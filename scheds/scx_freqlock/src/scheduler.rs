@@ -5,7 +5,7 @@
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::libbpf_log;
 use crate::opts::RunOpts;
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use crossbeam::channel::{select, Receiver};
 use freqlock::calibrate::Calibration;
 use freqlock::freq::{self, Counters, Events, Machine, Source};
@@ -74,13 +74,7 @@ impl<'a> Scheduler<'a> {
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose);
         let hook = choice.source == Source::Tracepoint;
-        let mut skel =
-            open_and_load(opts, &layout, hook, storage).map_err(
-                |error| match libbpf_log::failure() {
-                    Some(why) => error.context(format!("{why}; --verbose shows more")),
-                    None => error.context("--verbose shows what libbpf says"),
-                },
-            )?;
+        let mut skel = open_and_load(opts, &layout, hook, storage)?;
 
         if let Some(calibration) = calibration {
             learned.speed_floor = calibration.finish();
@@ -199,7 +193,7 @@ impl<'a> Scheduler<'a> {
 
     fn answer(&self, request: Request) -> Response {
         let answer = match request {
-            Request::Metrics => self.metrics().map(Response::Metrics),
+            Request::Metrics => self.metrics().map(|m| Response::Metrics(Box::new(m))),
             Request::Predictions => self.predictions().map(Response::Predictions),
             Request::Memory => self.memory().map(Response::Memory),
         };
@@ -290,7 +284,10 @@ fn open_and_load<'a>(
     skel.maps.aperf_events.set_max_entries(nr_cpus)?;
     skel.maps.mperf_events.set_max_entries(nr_cpus)?;
 
-    scx_ops_load!(skel, freqlock_ops, uei)
+    scx_ops_load!(skel, freqlock_ops, uei).map_err(|error| {
+        let why = libbpf_log::failure().unwrap_or_else(|| error.root_cause().to_string());
+        anyhow!("the BPF programs do not load on this kernel: {why} (--verbose shows more)")
+    })
 }
 
 /// A server on the socket that scx_stats clients know.

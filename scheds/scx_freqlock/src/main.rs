@@ -3,7 +3,10 @@
 //! scheduler and serves it until it ends.
 
 mod bpf_skel;
+mod child;
+mod cost;
 mod libbpf_log;
+mod observe;
 mod opts;
 mod scheduler;
 
@@ -44,6 +47,8 @@ const WRONG_USAGE: u8 = 2;
 
 fn dispatch(opts: &Opts) -> Result<ExitCode> {
     match &opts.command {
+        Some(Command::Observe(opts)) => return Ok(observe::run(opts)?.into()),
+        Some(Command::Cost(opts)) => return Ok(cost::run(opts)?.into()),
         Some(Command::Counters(format)) => {
             let total: Metrics = stats::fetch(stats::target::TOTAL)?;
             show(format, &total, Metrics::table)?;

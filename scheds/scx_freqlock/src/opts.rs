@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line.
 
+use crate::cost::CostOpts;
+use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -46,6 +48,12 @@ pub enum Command {
     Counters(FormatOpts),
     /// Print how good the predictions of the running scheduler are
     Predictions(FormatOpts),
+    /// Run a command and report where its tasks ran and how long they waited,
+    /// under whatever scheduler is in charge
+    Observe(ObserveOpts),
+    /// Run a command and report what the callbacks of the sched_ext scheduler
+    /// in charge took meanwhile
+    Cost(CostOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
     Compare(compare::Args),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line.
 
+use crate::cost::CostOpts;
+use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::compare;
 use freqlock::freq::Source;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
@@ -45,8 +48,15 @@ pub enum Command {
     Counters(FormatOpts),
     /// Print how good the predictions of the running scheduler are
     Predictions(FormatOpts),
+    /// Run a command and report where its tasks ran and how long they waited,
+    /// under whatever scheduler is in charge
+    Observe(ObserveOpts),
+    /// Run a command and report what the callbacks of the sched_ext scheduler
+    /// in charge took meanwhile
+    Cost(CostOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
+    Compare(compare::Args),
 }
 
 #[derive(Debug, Args)]
@@ -90,11 +100,11 @@ pub struct RunOpts {
     pub no_calibrate: bool,
 
     /// Print statistics of what happened, every so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub stats: Option<Duration>,
 
     /// Print statistics of the scheduler that is running, and load none
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub monitor: Option<Duration>,
 
     /// Describe the statistics
@@ -253,7 +263,7 @@ mod tests {
             (["--slice-us", "0"], "100..=100000"),
             (["--slice-us", "99999999999999999999"], "--slice-us"),
             (["--stats", "0"], "0.01..=86400"),
-            (["--stats", "-1"], "--stats"),
+            (["--stats", "-1"], "0.01..=86400"),
             (["--monitor", "NaN"], "0.01..=86400"),
             (["--monitor", "inf"], "0.01..=86400"),
             (["--exit-dump-len", "99999999999"], "--exit-dump-len"),

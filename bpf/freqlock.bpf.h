@@ -39,6 +39,7 @@ enum fl_task_flags {
 	FL_TASK_FORKED = 1 << 0,	/* has not run yet */
 	FL_TASK_PARK = 1 << 1,		/* enqueue shall park it */
 	FL_TASK_PREDICTED = 1 << 2,	/* a wait was predicted, to be compared */
+	FL_TASK_ASKED = 1 << 3,		/* select_cpu chose its CPU, enqueue follows */
 };
 
 struct task_ctx {

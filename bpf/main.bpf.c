@@ -116,7 +116,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(wake);
 
 	pl.now = scx_bpf_now();
-	pl.from_task = !bpf_in_hardirq() && !bpf_in_serving_softirq();
+	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
 	if (pl.from_task)
 		pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
 	if (!fl_allowed(p, prev_cpu))
@@ -124,6 +124,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 							   (s32)bpf_cpumask_first(p->cpus_ptr);
 
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl.now;
 	cpu = fl_place(p, tctx, &pl);
 
@@ -144,11 +145,16 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	return cpu;
 }
 
-/* A task that needs a CPU and was not asked where: count it as select_cpu would. */
+/*
+ * A task that needs a CPU and was not asked where: count it as select_cpu would.
+ * SCX_ENQ_CPU_SELECTED does not tell: the kernel leaves it out for forks.
+ */
 static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	if (__COMPAT_is_enq_cpu_selected(enq_flags))
+	if (tctx->flags & FL_TASK_ASKED) {
+		tctx->flags &= ~FL_TASK_ASKED;
 		return;
+	}
 	if (tctx->flags & FL_TASK_FORKED)
 		fl_count(fork);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
@@ -175,8 +181,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	count_unasked(p, tctx, enq_flags);
-	tctx->waiting_since = now;
-	vtime_join(tctx, cpu);
+	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
+		tctx->waiting_since = now;
+	/* A task whose slice is over goes on from where it is: no credit to bound. */
+	if (arrives || tctx->vtime_cpu != cpu)
+		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
 	preempts = arrives && fl_is_busy(cpu) &&
 		   deadline_preempts(tctx->deadline, cctx->running_deadline,
@@ -268,8 +277,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		vtime_join(tctx, cpu);
 	if (vtime_before(cctx->vclock, tctx->vtime))
 		cctx->vclock = tctx->vtime;
-	cctx->running_deadline = vtime_deadline(tctx->vtime, 0, fl_slice(), tctx->weight);
 	cctx->running_rest = burst_rest(tctx);
+	cctx->running_deadline =
+		vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(), tctx->weight);
 	tctx->run_start = now;
 
 	fl_learn_wait(tctx, now);

@@ -93,13 +93,13 @@ impl Memory {
         let there = format!("{cpus} CPUs, {tasks} tasks");
         let _ = writeln!(
             out,
-            "{:<20} {:<12} {:<6} {:>10} {:>10} {:>24}",
+            "{:<20} {:<14} {:<6} {:>10} {:>10} {:>24}",
             "map", "kind", "grows", "value", "now", there
         );
         for map in &self.maps {
             let _ = writeln!(
                 out,
-                "{:<20} {:<12} {:<6} {:>10} {:>10} {:>24}",
+                "{:<20} {:<14} {:<6} {:>10} {:>10} {:>24}",
                 map.name,
                 map.kind,
                 map.grows,
@@ -111,7 +111,7 @@ impl Memory {
         let now: u64 = self.maps.iter().map(|m| m.now).sum();
         let _ = writeln!(
             out,
-            "{:<20} {:<12} {:<6} {:>10} {:>10} {:>24}",
+            "{:<20} {:<14} {:<6} {:>10} {:>10} {:>24}",
             "all maps",
             "",
             "",

@@ -61,8 +61,8 @@ impl ExitInfo {
     }
 }
 
-/// The first of libbpf's warnings about a load that failed that names what this
-/// kernel lacks or refuses.
+/// Of libbpf's warnings about a load that failed, what says most: what this
+/// kernel lacks, else what the verifier refuses, else the first one.
 pub fn load_failure(warnings: &[String]) -> Option<String> {
     let lines = || warnings.iter().flat_map(|w| w.lines()).map(str::trim);
     let lacks = lines().find_map(|line| {
@@ -90,7 +90,11 @@ pub fn load_failure(warnings: &[String]) -> Option<String> {
             .take_while(|line| !line.contains("END PROG LOAD LOG"))
             .filter(|line| !line.starts_with("processed ") && !line.is_empty())
             .collect();
-        log.last().map(|line| format!("the verifier says: {line}"))
+        let first = || lines().find_map(|line| line.strip_prefix("libbpf: "));
+        match log.last() {
+            Some(line) => Some(format!("the verifier says: {line}")),
+            None => first().map(|line| format!("libbpf says: {line}")),
+        }
     })
 }
 
@@ -199,6 +203,14 @@ mod tests {
             load_failure(&[log.into()]).unwrap(),
             "the verifier says: R2 invalid mem access 'scalar'"
         );
-        assert_eq!(load_failure(&["libbpf: nothing known".into()]), None);
+        let other = [
+            "libbpf: failed to parse target BTF: -2\n".into(),
+            "libbpf: more\n".into(),
+        ];
+        assert_eq!(
+            load_failure(&other).unwrap(),
+            "libbpf says: failed to parse target BTF: -2"
+        );
+        assert_eq!(load_failure(&[]), None);
     }
 }

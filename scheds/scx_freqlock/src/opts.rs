@@ -98,11 +98,11 @@ pub struct RunOpts {
     pub no_calibrate: bool,
 
     /// Print statistics of what happened, every so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub stats: Option<Duration>,
 
     /// Print statistics of the scheduler that is running, and load none
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub monitor: Option<Duration>,
 
     /// Describe the statistics
@@ -261,7 +261,7 @@ mod tests {
             (["--slice-us", "0"], "100..=100000"),
             (["--slice-us", "99999999999999999999"], "--slice-us"),
             (["--stats", "0"], "0.01..=86400"),
-            (["--stats", "-1"], "--stats"),
+            (["--stats", "-1"], "0.01..=86400"),
             (["--monitor", "NaN"], "0.01..=86400"),
             (["--monitor", "inf"], "0.01..=86400"),
             (["--exit-dump-len", "99999999999"], "--exit-dump-len"),

@@ -248,8 +248,11 @@ fn open_and_load<'a>(
         let mut maps = skel.open_object().maps();
         maps.any(|map| map.name().to_string_lossy().ends_with(".kconfig"))
     };
-    if wants_kconfig && opts.libbpf.kconfig.is_none() {
-        preflight::kconfig()?;
+    match &opts.libbpf.kconfig {
+        // libbpf's options would leave out a file that cannot be read.
+        Some(path) => drop(std::fs::File::open(path).with_context(|| format!("--kconfig {path}"))?),
+        None if wants_kconfig => preflight::kconfig()?,
+        None => {}
     }
 
     skel.struct_ops.freqlock_ops_mut().exit_dump_len = opts.exit_dump_len;

@@ -17,7 +17,7 @@ use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
-use freqlock::{preflight, stats};
+use freqlock::{preflight, promises, stats};
 use log::{error, info, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
@@ -52,6 +52,11 @@ fn dispatch(opts: &Opts) -> Result<u8> {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
             show(format, &predictions, Predictions::text)
         }
+        Some(Command::Promises(opts)) => show(
+            &opts.format,
+            &promises::judge(&opts.results)?,
+            ToString::to_string,
+        ),
         Some(Command::Memory(opts)) => show_memory(opts),
         None => run(&opts.run),
     }

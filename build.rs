@@ -17,6 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     scx_cargo::BpfBuilder::new()?
         .enable_intf("bpf/intf.h", "intf.rs")
         .build()?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_intf("bpf/observe.h", "observe.rs")
+        .build()?;
     println!("cargo:rerun-if-changed=bpf/knobs.h");
     println!("cargo:rerun-if-changed=bpf/stats.h");
     println!("cargo:rerun-if-changed=build.rs");

@@ -43,6 +43,8 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		n = tunables.scan_cpus;
 
 	idle = scx_bpf_get_idle_cpumask();
+	if (!bpf_cpumask_intersects(idle, p->cpus_ptr))
+		goto out;
 	bpf_for(i, 0, n) {
 		s32 cpu = order->cpu[i & (FL_MAX_CPUS - 1)];
 		struct cpu_ctx *cctx = fl_cpu(cpu);
@@ -74,6 +76,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		if (any < nr_cpus)
 			scan->near = scan->warm = scan->fast = any;
 	}
+out:
 	scx_bpf_put_idle_cpumask(idle);
 	return 0;
 }

@@ -3,14 +3,18 @@
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 
 pub mod calibrate;
+pub mod compare;
+pub mod cost;
 pub mod freq;
 pub mod intf;
 pub mod knobs;
 pub mod memory;
 pub mod metrics;
 pub mod mode;
+pub mod observe;
 pub mod predictions;
 pub mod preflight;
+pub mod promises;
 pub mod report;
 pub mod stats;
 #[cfg(test)]

@@ -32,13 +32,12 @@ static inline u64 weight_of_prio(s32 static_prio)
 		1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
 		110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 	};
-	s32 i = static_prio - 100;
 
-	if (i < 0)
-		i = 0;
-	if (i > 39)
-		i = 39;
-	return weights[i];
+	if (static_prio < 100)
+		return weights[0];
+	if (static_prio > 139)
+		return weights[39];
+	return weights[static_prio - 100];
 }
 
 /* Virtual time (ns at nice 0) that @ran ns of CPU time cost at @weight. */

@@ -37,7 +37,8 @@ static inline u64 half_square(u64 t, u64 ramp)
  * speed * t + 512 * t^2 / ramp (in 1024ths of ns); after it reached @top, the
  * rest goes at @top. The root is found by Newton's method from above, where the
  * parabola is convex and the method falls monotonically; five steps leave less
- * than a part in a thousand, which the property tests hold it to.
+ * than a part in a thousand from a sixteenth of full speed on, which the
+ * property tests hold it to.
  */
 static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 {

@@ -71,21 +71,24 @@ static inline u32 speed_effective(u32 speed, u32 capacity, bool sibling_busy, u3
 	return s ? (u32)s : 1;
 }
 
-/* Utilisation 0..1024 after @ns busy or idle; half of the way in UTIL_NS. */
+/*
+ * Utilisation, in the fixed point of speeds so that short bursts still add up,
+ * after @ns busy or idle; half of the way in UTIL_NS.
+ */
 #define UTIL_NS (32ULL * 1000 * 1000)
 
 static inline u32 util_update(u32 util, u64 ns, bool busy)
 {
-	u32 target = busy ? FL_FULL_SPEED : 0;
-	u64 share = ns >= 2 * UTIL_NS ? FL_FULL_SPEED : ns * FL_FULL_SPEED / (2 * UTIL_NS);
+	u64 target = busy ? SPEED_ONE : 0;
+	u64 share = ns >= 2 * UTIL_NS ? SPEED_ONE : ns * SPEED_ONE / (2 * UTIL_NS);
 
-	return (u32)((util * (FL_FULL_SPEED - share) + target * share) / FL_FULL_SPEED);
+	return (u32)((util * (SPEED_ONE - share) + target * share) / SPEED_ONE);
 }
 
-/* Speed to ask of schedutil for @util: a quarter above, as its own rule has it. */
+/* Speed 0..1024 to ask of schedutil for @util: a quarter above, as its own rule has it. */
 static inline u32 util_request(u32 util)
 {
-	u32 want = util + util / 4;
+	u32 want = (util + util / 4) >> SPEED_SHIFT;
 
 	return want < FL_FULL_SPEED ? want : FL_FULL_SPEED;
 }

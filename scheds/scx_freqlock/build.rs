@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Where the policy's sources are, seen from this package.
 const BPF: &str = "../../bpf";
 
-/// A BPF object of its own: its skeleton belongs to the library.
+/// A BPF object of its own, which watches any scheduler.
 const APART: &str = "observe.bpf.c";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,6 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         builder.add_source(&source.to_string_lossy());
     }
     builder.compile_link_gen()?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_skel(&format!("{BPF}/{APART}"), "observe")
+        .build()?;
 
     // A new file, and the headers below bpf/policy, are not seen by the builder.
     println!("cargo:rerun-if-changed={BPF}");

@@ -105,6 +105,7 @@ debian_make_tree() {
 debian_refresh() {
     local new
     fresh "$cache/apt/log" 1440 && return 0
+    rm -rf "$cache"/apt.new.*
     new=$(mktemp -d "$cache/apt.new.XXXXXX")
     if ! debian_make_tree "$new"; then
         rm -rf "$new"

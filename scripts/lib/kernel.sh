@@ -90,9 +90,9 @@ make_kernel() {
 # Newest kernel in the cache that begins with PREFIX.
 cached_kernel() {
     local dir
-    for dir in "$cache"/kernels/*; do
-        [[ -d $dir/boot ]] && basename "$dir"
-    done | awk -v p="$1" 'p == "" || index($0, p) == 1' | sort -V | tail -n 1
+    for dir in "$cache"/kernels/*/boot; do
+        basename "${dir%/boot}"
+    done | awk -v p="$1" '/^[0-9]/ && (p == "" || index($0, p) == 1)' | sort -V | tail -n 1
 }
 
 # Set kernel_image and kernel_config for a packaged kernel.

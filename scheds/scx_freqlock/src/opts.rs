@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line.
 
+use crate::cost::CostOpts;
+use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::compare;
 use freqlock::freq::Source;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
 use freqlock::mode::Mode;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -45,8 +49,18 @@ pub enum Command {
     Counters(FormatOpts),
     /// Print how good the predictions of the running scheduler are
     Predictions(FormatOpts),
+    /// Run a command and report where its tasks ran and how long they waited,
+    /// under whatever scheduler is in charge
+    Observe(ObserveOpts),
+    /// Run a command and report what the callbacks of the sched_ext scheduler
+    /// in charge took meanwhile
+    Cost(CostOpts),
+    /// Judge what scripts/measure has measured, which calls this
+    #[command(hide = true)]
+    Promises(PromisesOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
+    Compare(compare::Args),
 }
 
 #[derive(Debug, Args)]
@@ -54,6 +68,15 @@ pub struct FormatOpts {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PromisesOpts {
+    /// The folder with the measurements
+    pub results: PathBuf,
+
+    #[command(flatten)]
+    pub format: FormatOpts,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Shared by the workloads in bench/: where their things are kept, a scratch
+# folder for one run, building a workload's C program, and printing a metric.
+# shellcheck shell=bash
+
+bench_dir=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd -P)
+workload=${bench_dir##*/}
+root=${bench_dir%/bench/*}
+# shellcheck source=scripts/lib/common.sh
+source "$root/scripts/lib/common.sh"
+prog="bench/$workload/${0##*/}"
+# shellcheck disable=SC2034 # used by the workloads
+kept=$cache/bench/$workload
+
+# Sets `scratch` to an empty folder, in memory where there is one, so that no
+# disk takes part in a measurement. It goes when the run ends.
+make_scratch() {
+    local base=${TMPDIR:-/tmp}
+    [[ $(stat -f -c %T "$base") == tmpfs || ! -w /dev/shm ]] || base=/dev/shm
+    scratch=$(mktemp -d "$base/freqlock-$workload.XXXXXX") || die "cannot make a folder in $base: set TMPDIR to one that can be written"
+    trap 'rm -rf "$scratch"' EXIT
+    # A shell killed by a signal runs its EXIT trap only if it catches it.
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+}
+
+# Builds NAME.c of this workload. Linked statically, so that where it runs needs
+# no library, and renamed into place, so that a run never sees half of it.
+compile() {
+    local program=$kept/$workload source=$bench_dir/$workload.c new
+    [[ $program -nt $source && $program -nt $root/bench/common.h ]] && return 0
+    have gcc || die "gcc is missing: run scripts/setup bench"
+    mkdir -p "$kept" || die "cannot write $kept: set XDG_CACHE_HOME to a folder that can be written"
+    new=$(mktemp "$program.XXXXXX")
+    if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source"; then
+        rm -f "$new"
+        die "cannot build $source: gcc's messages are above (a static libc is in Debian's libc6-dev)"
+    fi
+    chmod 755 "$new"
+    mv "$new" "$program"
+}
+
+# The program that `compile` has built.
+compiled() {
+    [[ -x $kept/$workload ]] || die "not prepared: run bench/$workload/prepare first"
+    echo "$kept/$workload"
+}
+
+# number NAME VALUE: VALUE is a whole number above 0.
+number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || die "$1=$2 is not a whole number above 0"; }
+
+# metric NAME VALUE UNIT lower|higher: which of the two is better.
+metric() { printf '%s %s %s %s\n' "$1" "$2" "$3" "$4"; }
+
+# Takes back what `prepare` has made.
+remove_kept() { rm -rf "$kept"; }

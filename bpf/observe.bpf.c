@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Watches one tree of processes under whatever scheduler runs.
+ *
+ * The tree is every task forked by the process that called observe_start(),
+ * and all their descendants: a child is marked in task storage while it is
+ * forked, before it can run. Only events of marked tasks leave the kernel, and
+ * those of CPUs that go idle or cease to be, which work conservation needs.
+ *
+ * Nothing is computed here: each hook sends one 24-byte event, and the reader
+ * (src/observe/) derives all figures, so that they can be tested on lists of
+ * events. The order of events in the ring is right for each CPU and for each
+ * task, because both are serialised by the scheduler; between CPUs only the
+ * times tell. What did not fit is counted, and the reader says so.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "observe.h"
+
+#define FL_TASK_DEAD 0x80 /* TASK_DEAD, a macro that BTF does not carry */
+
+char _license[] SEC("license") = "GPL";
+
+/* Words of the CPU mask that this machine uses; written before load. */
+const volatile u32 nr_mask_words = 1;
+
+/* Whose children are the roots; 0 until the observation starts. */
+u32 observer_tgid;
+u64 dropped;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, OBS_RING_BYTES);
+} events SEC(".maps");
+
+/* The affinity last reported, so that it is sent only when it changes. */
+struct tracked {
+	u64 mask[OBS_MASK_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tracked);
+} tracked_tasks SEC(".maps");
+
+/*
+ * The reader sleeps until half of the ring is full: it must not take CPU time
+ * from what it watches, and a short run is read only after it has ended.
+ */
+static void emit(u8 kind, u8 flags, u16 cpu, u32 pid, u64 a, u64 b)
+{
+	struct obs_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	bool half_full;
+
+	if (!e) {
+		__sync_fetch_and_add(&dropped, 1);
+		return;
+	}
+	e->a = a;
+	e->b = b;
+	e->pid = pid;
+	e->cpu = cpu;
+	e->kind = kind;
+	e->flags = flags;
+	half_full = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > OBS_RING_BYTES / 2;
+	bpf_ringbuf_submit(e, half_full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static struct tracked *find(struct task_struct *p)
+{
+	/* Idle tasks are never forked by anybody: spare them the look-up. */
+	if (!p->pid)
+		return NULL;
+	return bpf_task_storage_get(&tracked_tasks, p, NULL, 0);
+}
+
+static void report_affinity(struct task_struct *p, struct tracked *t)
+{
+	u64 now[OBS_MASK_WORDS];
+	u32 words = nr_mask_words;
+	u32 i;
+
+	if (words > OBS_MASK_WORDS)
+		words = OBS_MASK_WORDS;
+	if (bpf_probe_read_kernel(now, words * sizeof(u64), p->cpus_ptr))
+		return;
+	for (i = 0; i < OBS_MASK_WORDS; i++) {
+		if (i >= words)
+			break;
+		if (now[i] == t->mask[i])
+			continue;
+		t->mask[i] = now[i];
+		emit(OBS_AFFINITY, 0, 0, p->pid, now[i], i);
+	}
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(observe_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u8 flags = 0;
+
+	if (!find(parent)) {
+		/* Threads of the observer are not what it observes. */
+		if (!observer_tgid || parent->tgid != observer_tgid || child->tgid == observer_tgid)
+			return 0;
+		flags |= OBS_ROOT;
+	}
+	if (!bpf_task_storage_get(&tracked_tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+		__sync_fetch_and_add(&dropped, 1);
+		return 0;
+	}
+	/* Whatever its class, a task points to a queue of the CPU it is on. */
+	if (parent->se.cfs_rq->rq->nr_running == 1)
+		flags |= OBS_PARENT_ALONE;
+	emit(OBS_FORK, flags, bpf_get_smp_processor_id(), child->pid, bpf_ktime_get_ns(),
+	     parent->pid);
+	return 0;
+}
+
+static void woken(struct task_struct *p)
+{
+	struct tracked *t;
+
+	/* A task that wakes itself has not left its CPU: it does not wait. */
+	if (p == bpf_get_current_task_btf())
+		return;
+	t = find(p);
+	if (!t)
+		return;
+	report_affinity(p, t);
+	emit(OBS_WAKE, 0, bpf_get_smp_processor_id(), p->pid, bpf_ktime_get_ns(), 0);
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(observe_wakeup, struct task_struct *p)
+{
+	woken(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(observe_wakeup_new, struct task_struct *p)
+{
+	woken(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(observe_migrate, struct task_struct *p, int dest)
+{
+	if (find(p))
+		emit(OBS_MIGRATE, 0, dest, p->pid, bpf_ktime_get_ns(), 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(observe_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct tracked *from = find(prev), *to = find(next);
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 now = bpf_ktime_get_ns();
+	u8 flags = 0;
+	u64 name[2];
+
+	if (!from && prev->pid) {
+		/* Or the compiler joins both pointers, which the verifier refuses. */
+		barrier();
+		if (!to && next->pid)
+			return 0;
+	}
+	if (preempt || !prev_state) {
+		flags |= OBS_PREV_RUNNABLE;
+		if (from)
+			report_affinity(prev, from);
+	} else if (prev_state & FL_TASK_DEAD) {
+		flags |= OBS_PREV_DEAD;
+		if (from) {
+			BPF_CORE_READ_INTO((char(*)[16])name, prev, comm);
+			emit(OBS_COMM, 0, 0, prev->pid, name[0], name[1]);
+		}
+	}
+	/* Again as the wait ends: the affinity may have changed in between. */
+	if (to)
+		report_affinity(next, to);
+	emit(OBS_SWITCH, flags, cpu, next->pid, now, prev->pid);
+	return 0;
+}
+
+/*
+ * Called once by the observer, after the hooks are attached: children of its
+ * process are roots from here on. Asked here, the process id is the one of the
+ * kernel's own namespace, whatever the observer's is.
+ */
+SEC("syscall")
+int observe_start(void *ctx)
+{
+	observer_tgid = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! policy/deadline.h: weights, virtual time, who runs first.
+
+use crate::{any_time, config, policy, sys};
+use proptest::prelude::*;
+
+const NICE_0: u64 = sys::WEIGHT_NICE_0 as u64;
+
+/// The kernel's sched_prio_to_weight[] is 1024 / 1.25^nice, to 2.5% by its rounding.
+const TABLE_ROUNDING: f64 = 0.025;
+
+/// Virtual times are compared over half of their range: what tests put apart
+/// stays within this.
+const SPAN: u64 = 1 << 60;
+
+fn weight_of_nice(nice: i32) -> u64 {
+    policy!(weight_of_prio(sys::PRIO_NICE_0 as i32 + nice))
+}
+
+fn weight() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(sys::WEIGHT_IDLE as u64),
+        (-20..=19).prop_map(weight_of_nice)
+    ]
+}
+
+/// A difference of virtual times, near or far.
+fn around_zero() -> impl Strategy<Value = i64> {
+    prop_oneof![-200_000_000..200_000_000i64, -(SPAN as i64)..SPAN as i64,]
+}
+
+#[test]
+fn a_nice_step_is_a_factor_of_one_and_a_quarter() {
+    for nice in -20..=19 {
+        let want = NICE_0 as f64 / 1.25f64.powi(nice);
+        let got = weight_of_nice(nice) as f64;
+        assert!(
+            (got / want - 1.0).abs() <= TABLE_ROUNDING,
+            "nice {nice}: {got}, not {want}"
+        );
+    }
+    // The ends and the middle of the kernel's table, to the digit.
+    assert_eq!([-20, 0, 19].map(weight_of_nice), [88761, 1024, 15]);
+}
+
+#[test]
+fn priorities_out_of_range_are_the_nearest_in_it() {
+    assert_eq!(policy!(weight_of_prio(i32::MIN)), weight_of_nice(-20));
+    assert_eq!(policy!(weight_of_prio(99)), weight_of_nice(-20));
+    assert_eq!(policy!(weight_of_prio(140)), weight_of_nice(19));
+    assert_eq!(policy!(weight_of_prio(i32::MAX)), weight_of_nice(19));
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn charge_is_time_by_weight(ran in 0..(1u64 << 53), weight in weight()) {
+        let want = ran as f64 * NICE_0 as f64 / weight as f64;
+        let got = policy!(vtime_charge(ran, weight)) as f64;
+        prop_assert!((got - want).abs() <= 1.0 + want * f64::EPSILON, "{got} for {want}");
+    }
+
+    /// Any input: no wrap, so never less for more time or for less weight.
+    #[test]
+    fn charge_grows_with_time_and_falls_with_weight(
+        a in any_time(), b in any_time(), w in any_time(), v in any_time()
+    ) {
+        let (a, b, w, v) = (a.min(b), a.max(b), w.min(v), w.max(v));
+        prop_assert!(policy!(vtime_charge(a, w)) <= policy!(vtime_charge(b, w)));
+        prop_assert!(policy!(vtime_charge(a, v)) <= policy!(vtime_charge(a, w)));
+    }
+
+    /// Equal CPU time by weight is equal virtual time: that is what shares are.
+    #[test]
+    fn shares_follow_weights(ran in 1_000_000..1_000_000_000u64, a in weight(), b in weight()) {
+        let x = policy!(vtime_charge(ran * a / NICE_0, a));
+        let y = policy!(vtime_charge(ran * b / NICE_0, b));
+        let rounding = NICE_0 / a.min(b) + 2;
+        prop_assert!(x.abs_diff(y) <= rounding);
+    }
+
+    #[test]
+    fn before_is_an_order_that_survives_the_wrap(start: u64, ahead in 1..SPAN) {
+        let later = start.wrapping_add(ahead);
+        prop_assert!(policy!(vtime_before(start, later)));
+        prop_assert!(!policy!(vtime_before(later, start)));
+        prop_assert!(!policy!(vtime_before(start, start)));
+    }
+
+    /// The lag that is left is the lag that there was, cut at the bound on both sides.
+    #[test]
+    fn clamp_bounds_credit_and_debt(
+        clock: u64, lag in 0..1_000_000_000u64, weight in weight(), behind in around_zero()
+    ) {
+        let bound = policy!(vtime_charge(lag, weight)) as i64;
+        let vtime = clock.wrapping_sub(behind as u64);
+        let got = policy!(vtime_clamp(vtime, clock, lag, weight));
+        prop_assert_eq!(clock.wrapping_sub(got) as i64, behind.clamp(-bound, bound));
+    }
+
+    #[test]
+    fn rebase_keeps_the_lag_and_comes_back(vtime: u64, from: u64, to: u64) {
+        let there = policy!(vtime_rebase(vtime, from, to));
+        prop_assert_eq!(to.wrapping_sub(there), from.wrapping_sub(vtime));
+        prop_assert_eq!(policy!(vtime_rebase(there, to, from)), vtime);
+    }
+
+    #[test]
+    fn deadline_is_never_more_than_a_slice_away(
+        vtime: u64, burst in any_time(), slice in 100_000..100_000_000u64, weight in weight()
+    ) {
+        let ahead = policy!(vtime_deadline(vtime, burst, slice, weight)).wrapping_sub(vtime);
+        prop_assert!(ahead <= policy!(vtime_charge(slice, weight)));
+        let request = if burst == 0 { slice } else { burst.min(slice) };
+        prop_assert_eq!(ahead, policy!(vtime_charge(request, weight)));
+    }
+
+    #[test]
+    fn short_requests_and_heavy_tasks_come_first(
+        vtime: u64, a in 1..100_000_000u64, b in 1..100_000_000u64,
+        slice in 100_000..100_000_000u64, w in weight(), v in weight()
+    ) {
+        let (a, b, w, v) = (a.min(b), a.max(b), w.min(v), w.max(v));
+        let of = |burst, weight| policy!(vtime_deadline(vtime, burst, slice, weight));
+        prop_assert!(!policy!(vtime_before(of(b, w), of(a, w))));
+        prop_assert!(!policy!(vtime_before(of(a, w), of(a, v))));
+    }
+
+    /// Preemption takes more than the margin, so two tasks never preempt each other in turn.
+    #[test]
+    fn preemption_needs_more_than_the_margin(
+        wakee: u64, earlier in around_zero(), margin in 0..100_000_000u64
+    ) {
+        let running = wakee.wrapping_add(earlier as u64);
+        let preempts = policy!(deadline_preempts(wakee, running, margin));
+        prop_assert_eq!(preempts, earlier > margin as i64);
+        prop_assert!(!(preempts && policy!(deadline_preempts(running, wakee, margin))));
+    }
+}

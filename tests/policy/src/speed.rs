@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! policy/speed.h: the recency model and what is asked of schedutil.
+
+use crate::{any_time, config, policy, sys, FULL};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+/// Full speed in the model's fixed point.
+const ONE: u32 = FULL << sys::SPEED_SHIFT;
+
+prop_compose! {
+    /// Any model that the knobs allow.
+    fn model()(
+        ramp_ns in 1_000..=10_000_000_000u64,
+        decay_ns in 1_000..=10_000_000_000u64,
+        floor in 1..=FULL,
+    ) -> sys::speed_model {
+        sys::speed_model { ramp_ns, decay_ns, floor }
+    }
+}
+
+fn floor_of(m: &sys::speed_model) -> u32 {
+    m.floor << sys::SPEED_SHIFT
+}
+
+/// Where a straight line over the whole span within `full_ns` leads.
+fn line(m: &sys::speed_model, ns: u64, full_ns: u64) -> f64 {
+    f64::from(ONE - floor_of(m)) * ns as f64 / full_ns as f64
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn stays_between_floor_and_full(m in model(), speed in 0..=ONE, ns in any_time()) {
+        for after in [policy!(speed_rise(speed, ns, &m)), policy!(speed_fall(speed, ns, &m))] {
+            prop_assert!((floor_of(&m)..=ONE).contains(&after));
+        }
+    }
+
+    #[test]
+    fn busy_never_slows_and_idle_never_speeds_up(m in model(), speed in 0..=ONE, ns in any_time()) {
+        let speed = speed.max(floor_of(&m));
+        prop_assert!(policy!(speed_rise(speed, ns, &m)) >= speed);
+        prop_assert!(policy!(speed_fall(speed, ns, &m)) <= speed);
+    }
+
+    #[test]
+    fn grows_with_speed_and_time(
+        m in model(), a in 0..=ONE, b in 0..=ONE, s in any_time(), t in any_time()
+    ) {
+        let (a, b, s, t) = (a.min(b), a.max(b), s.min(t), s.max(t));
+        prop_assert!(policy!(speed_rise(a, s, &m)) <= policy!(speed_rise(b, s, &m)));
+        prop_assert!(policy!(speed_rise(a, s, &m)) <= policy!(speed_rise(a, t, &m)));
+        prop_assert!(policy!(speed_fall(a, s, &m)) <= policy!(speed_fall(b, s, &m)));
+        prop_assert!(policy!(speed_fall(a, s, &m)) >= policy!(speed_fall(a, t, &m)));
+    }
+
+    #[test]
+    fn full_after_the_ramp_and_floor_after_the_decay(m in model(), speed in 0..=ONE) {
+        prop_assert_eq!(policy!(speed_rise(speed, m.ramp_ns, &m)), ONE);
+        prop_assert_eq!(policy!(speed_fall(speed, m.decay_ns, &m)), floor_of(&m));
+    }
+
+    /// Speeds follow the line of the model, to one part in a million.
+    #[test]
+    fn is_the_line_of_the_model(m in model(), speed in 0..=ONE, ns in 0..10_000_000_000u64) {
+        let speed = speed.max(floor_of(&m));
+        let up = (f64::from(speed) + line(&m, ns, m.ramp_ns)).min(f64::from(ONE));
+        let down = (f64::from(speed) - line(&m, ns, m.decay_ns)).max(f64::from(floor_of(&m)));
+        prop_assert!((f64::from(policy!(speed_rise(speed, ns, &m))) - up).abs() <= 1.0);
+        prop_assert!((f64::from(policy!(speed_fall(speed, ns, &m))) - down).abs() <= 1.0);
+    }
+
+    /// Two steps of time are one step of their sum, but for rounding.
+    #[test]
+    fn steps_add_up(
+        m in model(), speed in 0..=ONE, a in 0..10_000_000_000u64, b in 0..10_000_000_000u64
+    ) {
+        let up = policy!(speed_rise(speed, a, &m));
+        let twice = policy!(speed_rise(up, b, &m));
+        prop_assert!(twice.abs_diff(policy!(speed_rise(speed, a + b, &m))) <= 1);
+        let down = policy!(speed_fall(speed, a, &m));
+        let twice = policy!(speed_fall(down, b, &m));
+        prop_assert!(twice.abs_diff(policy!(speed_fall(speed, a + b, &m))) <= 1);
+    }
+
+    #[test]
+    fn effective_speed_is_a_share_of_full(
+        speed in 0..=ONE, capacity in 0..=FULL, busy: bool, share in 1..=FULL
+    ) {
+        let got = policy!(speed_effective(speed, capacity, busy, share));
+        let part = f64::from(speed) / f64::from(ONE) * f64::from(capacity)
+            * if busy { f64::from(share) / f64::from(FULL) } else { 1.0 };
+        prop_assert!((1..=FULL).contains(&got));
+        prop_assert!((f64::from(got) - part.max(1.0)).abs() <= 2.0, "{got} for {part}");
+    }
+
+    #[test]
+    fn a_busy_sibling_never_helps(speed in 0..=ONE, capacity in 0..=FULL, share in 1..=FULL) {
+        prop_assert!(
+            policy!(speed_effective(speed, capacity, true, share))
+                <= policy!(speed_effective(speed, capacity, false, share))
+        );
+    }
+
+    #[test]
+    fn utilisation_rises_when_busy_and_falls_when_idle(util in 0..=ONE, ns in any_time()) {
+        let busy = policy!(util_update(util, ns, true));
+        let idle = policy!(util_update(util, ns, false));
+        prop_assert!((util..=ONE).contains(&busy));
+        prop_assert!(idle <= util);
+    }
+
+    #[test]
+    fn utilisation_arrives(util in 0..=ONE, more in any_time()) {
+        let long = (200 * 1_000_000u64).saturating_add(more);
+        prop_assert_eq!(policy!(util_update(util, long, true)), ONE);
+        prop_assert_eq!(policy!(util_update(util, long, false)), 0);
+    }
+
+    #[test]
+    fn asks_for_a_quarter_more_than_is_used(util in 0..=ONE) {
+        let want = f64::from(util) / f64::from(ONE) * f64::from(FULL) * 1.25;
+        let got = f64::from(policy!(util_request(util)));
+        prop_assert!((got - want.min(f64::from(FULL))).abs() <= 1.0, "{got} for {want}");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 200, ..config() })]
+
+    /// Half a second of work is seen as such, however finely it is cut.
+    #[test]
+    fn short_bursts_add_up(util in 0..=ONE, burst in 10_000..4_000_000u64) {
+        let after = |busy| (0..500_000_000 / burst)
+            .fold(util, |util, _| policy!(util_update(util, burst, busy)));
+        prop_assert!(after(true) > ONE / 100 * 97);
+        prop_assert!(after(false) < ONE / 100 * 3);
+    }
+}

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# What every VM test stands on: a scheduler that is started and stopped, loads
+# and what they saw, statistics, and expectations. A test is a script that
+# sources this file; it passes when it ends well and expected something.
+#
+# Under emulation each new process costs 50 ms, so bash's own means come first.
+# shellcheck shell=bash
+set -euo pipefail
+shopt -s inherit_errexit lastpipe
+
+root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
+scheduler=$root/target/release/scx_freqlock
+load=$root/target/tests/load
+scx=/sys/kernel/sched_ext
+
+# Longest wait, in seconds, for what a working system does at once.
+patience=60
+
+expectations=0
+log=''            # what the scheduler has said so far
+scheduler_pid=''
+background=()     # processes to end with the test
+declare -A got=() stat=()
+
+fail() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# expect A OP B WHAT: two numbers compared as in arithmetic.
+expect() {
+    expectations=$((expectations + 1))
+    [[ $1 =~ ^-?[0-9]+$ && $3 =~ ^-?[0-9]+$ ]] || fail "$4: '$1' or '$3' is not a number"
+    let "$1 $2 $3" || fail "$4: expected $2 $3, not $1"
+}
+
+# expect_text TEXT REGEX WHAT
+expect_text() {
+    expectations=$((expectations + 1))
+    [[ $1 =~ $2 ]] || fail "$3: expected /$2/ in: $1"
+}
+
+# refuse_text TEXT REGEX WHAT
+refuse_text() {
+    expectations=$((expectations + 1))
+    [[ ! $1 =~ $2 ]] || fail "$3: '${BASH_REMATCH[0]}' in: $1"
+}
+
+# ---- the scheduler ----
+
+scx_state() { [[ -r $scx/state ]] && echo "$(<$scx/state)" || echo absent; }
+
+# The kernel has no event for the end of a transition, so this one polls.
+await_state() {
+    local want=$1 end=$((SECONDS + patience))
+    until [[ $(<$scx/state) == "$want" ]]; do
+        ((SECONDS < end)) || fail "sched_ext stays $(<$scx/state), not $want"
+        read -rt 0.02 <> <(:) || true
+    done
+}
+
+# Runs the scheduler without waiting for anything; it talks into a pipe.
+launch() {
+    log=''
+    exec {scheduler_out}< <(exec "$scheduler" "$@" 2>&1)
+    scheduler_pid=$!
+}
+
+# Starts the scheduler and returns when the kernel schedules with it.
+start_scheduler() {
+    launch "$@"
+    await_log 'enabled after'
+    expect_text "$(<$scx/state)" '^enabled$' 'sched_ext/state'
+    expect_text "$(<$scx/root/ops)" '^freqlock' 'sched_ext/root/ops'
+}
+
+# await_log REGEX: reads what the scheduler says until a line matches.
+await_log() {
+    local line
+    while read -rt "$patience" -u "$scheduler_out" line; do
+        log+=$line$'\n'
+        [[ ! $line =~ $1 ]] || return 0
+    done
+    fail "the scheduler did not say /$1/, but:"$'\n'"$log"
+}
+
+# Reads the scheduler's last words and its exit status, into $log and $status.
+await_exit() {
+    local line
+    while read -rt "$patience" -u "$scheduler_out" line; do
+        log+=$line$'\n'
+    done
+    status=0
+    wait "$scheduler_pid" || status=$?
+    scheduler_pid=''
+    exec {scheduler_out}<&-
+}
+
+# stop_scheduler [SIGNAL]: it must go in peace and leave nothing loaded.
+stop_scheduler() {
+    kill -s "${1:-TERM}" "$scheduler_pid"
+    await_exit
+    expect "$status" '==' 0 "exit status after ${1:-TERM}; it said: $log"
+    await_state disabled
+}
+
+# run_scheduler ARGS...: for calls that end by themselves: $output and $status.
+run_scheduler() {
+    status=0
+    output=$(RUST_BACKTRACE=1 timeout "$patience" "$scheduler" "$@" 2>&1) || status=$?
+}
+
+# The scheduler refused in the way that it promises: a line, no stack trace.
+expect_refusal() {
+    local want_status=$1 want_text=$2
+    expect "$status" '==' "$want_status" "exit status; it said: $output"
+    expect_text "$output" "$want_text" 'the line that says what to do'
+    refuse_text "$output" 'backtrace|panicked|RUST_BACKTRACE|[[:space:]]at src/' 'a stack trace'
+    [[ ! -e $scx/state ]] || expect_text "$(<$scx/state)" '^disabled$' 'sched_ext/state'
+}
+
+# ---- loads ----
+
+# run_load COMMAND [name=value...]: what it saw is in ${got[name]}.
+run_load() {
+    local line pair
+    got=()
+    line=$("$load" "$@") || fail "load $* failed"
+    for pair in $line; do
+        got[${pair%%=*}]=${pair#*=}
+    done
+    echo "load $*: $line"
+}
+
+# hold [name=value...]: busy loops from now on, until the test ends.
+hold() {
+    local fd line
+    exec {fd}< <(exec "$load" hold "$@")
+    background+=($!)
+    read -rt "$patience" -u "$fd" line || fail "load hold $* does not begin"
+    [[ $line == holding=* ]] || fail "load hold $*: $line"
+}
+
+# ---- statistics ----
+
+# Fills ${stat[name]} with the counts since the scheduler started.
+read_stats() {
+    local rest
+    rest=$("$scheduler" counters --json) || fail "no statistics from the scheduler"
+    stat=()
+    while [[ $rest =~ \"([a-z0-9_]+)\":\ *([0-9]+)(.*) ]]; do
+        stat[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+        rest=${BASH_REMATCH[3]}
+    done
+    ((${#stat[@]} > 10)) || fail "these are no statistics: $rest"
+}
+
+# expect_grew NAME...: each statistic has counted something.
+expect_grew() {
+    local name
+    for name; do
+        expect "${stat[$name]:--1}" '>' 0 "statistic $name"
+    done
+}
+
+# Each fork and wake-up is placed exactly once; some may be under way as the
+# statistics are read.
+expect_placed_once() {
+    local name placed=0 came
+    for name in "${!stat[@]}"; do
+        [[ $name != place_* ]] || placed=$((placed + stat[$name]))
+    done
+    came=$((stat[fork] + stat[wake]))
+    expect "$came" '>' 100 'forks and wake-ups'
+    expect $((placed - came)) '<=' 8 'placed more often than forked or woken'
+    expect $((came - placed)) '<=' 8 'forked or woken, but not placed'
+}
+
+# ---- the end ----
+
+clean_up() {
+    local status=$?
+    trap - EXIT
+    [[ -z $scheduler_pid ]] || kill -KILL "$scheduler_pid" 2>/dev/null || true
+    ((${#background[@]} == 0)) || kill -KILL "${background[@]}" 2>/dev/null || true
+    if ((status == 0 && expectations == 0)); then
+        echo 'the test expected nothing' >&2
+        status=1
+    fi
+    ((status == 0)) || [[ -z $log ]] || printf 'the scheduler said:\n%s' "$log" >&2
+    exit "$status"
+}
+trap clean_up EXIT

@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
 
     let machine = Machine::look(Path::new("/"));
     let mut engine = Engine::new("/sys/kernel/sched_ext", args.timeout(), sender, events);
-    let mut progress = Progress::on_stderr(plan.total_runs());
+    let mut progress = Progress::on_stderr(&plan);
     let outcome = engine.run(&plan, &mut progress);
     progress.finish();
     let record = Record::new(&plan, machine, outcome.runs, outcome.interrupted);

@@ -37,10 +37,6 @@ impl Progress {
         }
     }
 
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
     fn say(&self, line: String) {
         if self.bar.is_hidden() {
             eprintln!("{line}");
@@ -95,6 +91,10 @@ impl Watch for Progress {
             )),
             Outcome::Metrics(_) => {}
         }
+    }
+
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

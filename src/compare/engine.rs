@@ -24,6 +24,8 @@ pub enum Error {
 pub trait Watch {
     fn begin(&mut self, round: u32, rounds: u32, workload: &str, scheduler: &str);
     fn end(&mut self, run: &Run);
+    /// After the last run.
+    fn finish(&mut self);
 }
 
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use crate::preflight;
-use engine::Engine;
+use engine::{Engine, Watch};
 use machine::Machine;
 use plan::Plan;
 use process::Event;
@@ -72,21 +72,37 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     if plan.loads_schedulers() {
         preflight::run()?;
     }
-    // Before the runs, that they are not lost because of a misspelt folder.
-    let json = args.json.as_deref().map(create).transpose()?;
     let (sender, events) = mpsc::channel();
     let interrupt = sender.clone();
     ctrlc::set_handler(move || {
         // Nobody listens any more once the last run is over.
         interrupt.send(Event::Interrupted).ok();
     })?;
-
-    let machine = Machine::look(Path::new("/"));
     let mut engine = Engine::new("/sys/kernel/sched_ext", args.timeout(), sender, events);
-    let mut progress = Progress::on_stderr(plan.total_runs());
-    let outcome = engine.run(&plan, &mut progress);
+    let mut progress = Progress::on_stderr(&plan);
+    let mut stdout = std::io::stdout().lock();
+    compare(
+        &plan,
+        args.json.as_deref(),
+        &mut engine,
+        &mut progress,
+        &mut stdout,
+    )
+}
+
+fn compare(
+    plan: &Plan,
+    json: Option<&Path>,
+    engine: &mut Engine,
+    progress: &mut dyn Watch,
+    out: &mut dyn Write,
+) -> Result<ExitCode, Error> {
+    // Before the runs, that they are not lost because of a misspelt folder.
+    let json = json.map(create).transpose()?;
+    let machine = Machine::look(Path::new("/"));
+    let results = engine.run(plan, progress);
     progress.finish();
-    let record = Record::new(&plan, machine, outcome.runs, outcome.interrupted);
+    let record = Record::new(plan, machine, results.runs, results.interrupted);
 
     if let Some((path, mut file)) = json {
         serde_json::to_writer_pretty(&mut file, &record)
@@ -94,8 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
             .and_then(|()| writeln!(file))
             .map_err(|source| Error::Write { path, source })?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(report::text(&record).as_bytes()) {
+    match out.write_all(report::text(&record).as_bytes()) {
         // As `compare | head` does: whoever read it has enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result.map_err(|source| Error::Write {
@@ -103,7 +118,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
             source,
         })?,
     }
-    if let Some(error) = outcome.broken {
+    if let Some(error) = results.broken {
         return Err(error.into());
     }
     Ok(if record.interrupted {

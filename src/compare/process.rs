@@ -56,7 +56,8 @@ impl Process {
             .process_group(0);
         // SAFETY: prctl() is a plain system call and neither allocates nor locks.
         unsafe {
-            // A scheduler must not outlive us, even if we are killed.
+            // A scheduler must not outlive us, even if we are killed. Us means
+            // the calling thread.
             command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGTERM)?));
         }
         let mut child = command.spawn()?;
@@ -239,6 +240,19 @@ mod tests {
         let (process, events) = sh("sleep 1000");
         let pid = process.pid();
         drop(process);
+        assert_eq!(events.recv().unwrap(), Event::Exited(pid));
+    }
+
+    #[test]
+    fn a_process_does_not_outlive_its_starter() {
+        let starter = std::thread::spawn(|| {
+            let (process, events) = sh("sleep 1000");
+            let pid = process.pid();
+            // As when we are killed, nobody cleans up.
+            std::mem::forget(process);
+            (pid, events)
+        });
+        let (pid, events) = starter.join().unwrap();
         assert_eq!(events.recv().unwrap(), Event::Exited(pid));
     }
 

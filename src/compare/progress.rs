@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::engine::Watch;
+use super::plan::Plan;
 use super::record::{Outcome, Run};
 
 pub struct Progress {
@@ -14,11 +15,13 @@ pub struct Progress {
     begin: Instant,
     done: u64,
     total: u64,
+    budget: Option<Duration>,
     now: String,
 }
 
 impl Progress {
-    pub fn on_stderr(total: u64) -> Self {
+    pub fn on_stderr(plan: &Plan) -> Self {
+        let total = plan.total_runs();
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         // The template is a constant; were it wrong, the default one would do.
         if let Ok(style) = ProgressStyle::with_template("[{pos}/{len}] {wide_bar} {msg}") {
@@ -29,12 +32,9 @@ impl Progress {
             begin: Instant::now(),
             done: 0,
             total,
+            budget: plan.budget,
             now: String::new(),
         }
-    }
-
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
     }
 
     fn say(&self, line: String) {
@@ -45,18 +45,23 @@ impl Progress {
         }
     }
 
-    /// As far as the runs so far tell.
     fn left(&self) -> Option<String> {
-        let each = self
-            .begin
-            .elapsed()
-            .div_f64((self.done > 0).then_some(self.done as f64)?);
-        let left = each.mul_f64((self.total - self.done) as f64);
+        let left = left(self.begin.elapsed(), self.done, self.total, self.budget)?;
         Some(format!(
             "{} left",
             HumanDuration(Duration::from_secs(left.as_secs()))
         ))
     }
+}
+
+/// As far as the runs so far tell, and the budget allows.
+fn left(elapsed: Duration, done: u64, total: u64, budget: Option<Duration>) -> Option<Duration> {
+    let each = elapsed.div_f64((done > 0).then_some(done as f64)?);
+    let all = each.mul_f64((total - done) as f64);
+    Some(match budget {
+        Some(budget) => all.min(budget.saturating_sub(elapsed).max(each)),
+        None => all,
+    })
 }
 
 impl Watch for Progress {
@@ -86,5 +91,34 @@ impl Watch for Progress {
             )),
             Outcome::Metrics(_) => {}
         }
+    }
+
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_bounded_by_the_budget() {
+        let seconds = Duration::from_secs;
+        assert_eq!(left(seconds(9), 0, 10, None), None);
+        assert_eq!(left(seconds(10), 2, 10, None), Some(seconds(40)));
+        assert_eq!(
+            left(seconds(10), 2, 10, Some(seconds(600))),
+            Some(seconds(40))
+        );
+        assert_eq!(
+            left(seconds(10), 2, 10, Some(seconds(30))),
+            Some(seconds(20))
+        );
+        // The last round may take longer than it should.
+        assert_eq!(
+            left(seconds(40), 8, 10, Some(seconds(30))),
+            Some(seconds(5))
+        );
     }
 }

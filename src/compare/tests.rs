@@ -213,6 +213,7 @@ struct Silent;
 impl Watch for Silent {
     fn begin(&mut self, _: u32, _: u32, _: &str, _: &str) {}
     fn end(&mut self, _: &Run) {}
+    fn finish(&mut self) {}
 }
 
 fn value(run: &Run) -> f64 {
@@ -474,6 +475,7 @@ impl Watch for Interrupter {
         self.runs_before -= 1;
     }
     fn end(&mut self, _: &Run) {}
+    fn finish(&mut self) {}
 }
 
 #[test]
@@ -514,6 +516,61 @@ fn an_interrupt_ends_a_workload_at_once() {
     user.join().unwrap();
     assert!(results.interrupted && results.runs.is_empty());
     assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+/// What the sub-command prints, and the status that it exits with.
+fn compare(fake: &Fake, json: Option<&Path>, interrupt: bool) -> (String, Result<String, String>) {
+    let (sender, events) = mpsc::channel();
+    if interrupt {
+        sender.send(Event::Interrupted).unwrap();
+    }
+    let mut engine = fake.engine(sender, events);
+    let mut out = Vec::new();
+    let status = super::compare(&fake.plan, json, &mut engine, &mut Silent, &mut out);
+    (
+        String::from_utf8(out).unwrap(),
+        status
+            .map(|status| format!("{status:?}"))
+            .map_err(|error| error.to_string()),
+    )
+}
+
+#[test]
+fn the_status_says_whether_all_was_measured() {
+    use std::process::ExitCode;
+    let status = |code: ExitCode| Ok(format!("{code:?}"));
+
+    let good = Fake::new().kernel().workload("look", LOOK);
+    let json = good.dir.path().join("out.json");
+    let (text, exit) = compare(&good, Some(&json), false);
+    assert_eq!(exit, status(ExitCode::SUCCESS));
+    assert!(text.contains("\nlook\n| metric "), "{text}");
+    let written: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(written["runs"][0]["workload"], "look");
+
+    let bad = Fake::new().kernel().workload("bad", "exit 3");
+    let (text, exit) = compare(&bad, None, false);
+    assert_eq!(exit, status(ExitCode::FAILURE));
+    assert!(
+        text.ends_with("Failed: bad under eevdf, once: exit status 3, without a word\n"),
+        "{text}"
+    );
+
+    let (text, exit) = compare(&good, None, true);
+    assert_eq!(exit, status(ExitCode::from(130)));
+    assert!(text.contains("\nInterrupted in round 0 of 1"), "{text}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_the_runs() {
+    let fake = Fake::new().kernel().workload("look", LOOK);
+    let (text, exit) = compare(&fake, Some(Path::new("/nowhere/out.json")), false);
+    assert_eq!(
+        (text.as_str(), exit),
+        ("", Err("cannot write /nowhere/out.json".into()))
+    );
+    assert_eq!(fake.sys("log"), "", "the workload has run");
 }
 
 #[test]

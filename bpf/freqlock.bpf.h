@@ -17,6 +17,7 @@
 
 #define FL_USEC		1000ULL
 #define FL_NONE		(~0ULL)
+#define FL_ASLEEP	(-1)
 
 /*
  * Queues: each CPU has one from which every CPU may take (its id is the CPU's)
@@ -43,7 +44,7 @@ enum fl_task_flags {
 };
 
 struct task_ctx {
-	u64 vtime;		/* virtual time, on the clock of @vtime_cpu */
+	u64 vtime;		/* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 deadline;
 	u64 weight;
 	u64 run_start;		/* 0 when not running */
@@ -59,7 +60,7 @@ struct task_ctx {
 	u64 fork_key;		/* of the fork that it made itself last */
 	u64 queued_work;	/* what it adds to its CPU's queued_work */
 	s32 queued_cpu;		/* there, or -1 */
-	s32 vtime_cpu;
+	s32 vtime_cpu;		/* or FL_ASLEEP */
 	s32 park_target;	/* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };
@@ -83,6 +84,12 @@ struct cpu_ctx {
 	u32 speed;		/* SPEED_ONE for full */
 	u32 util;		/* 0..1024 */
 	u32 asked;		/* last request to schedutil */
+	/*
+	 * A task may be parked here; false says none. Set before one is
+	 * inserted, cleared by the CPU when it finds none: in between, one that
+	 * just came is overlooked until its timer fires.
+	 */
+	bool parked;
 } __attribute__((aligned(128)));
 
 struct cpu_stats {
@@ -203,5 +210,6 @@ bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
+u32 fl_nr_parked(s32 cpu);
 
 #endif /* __FREQLOCK_BPF_H */

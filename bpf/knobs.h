@@ -14,8 +14,9 @@
 
 /* Base scheduler. */
 KNOB(slice_us, "us", 4000, 100, 100000, "Time slice: how long a task runs before another that waits on the CPU may take its place")
-KNOB(lag_us, "us", 20000, 0, 1000000, "Most CPU time of credit that a task keeps over a sleep, at weight of nice 0")
+KNOB(lag_us, "us", 20000, 0, 1000000, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
 KNOB(preempt_margin_us, "us", 500, 0, 100000, "A waking task preempts a running one when its virtual deadline is earlier by more than this")
+KNOB(preempt_after_us, "us", 1500, 0, 100000, "A running task is not preempted by a waking one before it ran this long")
 KNOB(balance_us, "us", 4000, 500, 1000000, "How often a busy CPU looks for a longer queue to take a task from")
 KNOB(rotate_us, "us", 24000, 1000, 10000000, "A queue longer by one task gives it away after it waited this long, so that unequal queues take turns")
 

@@ -66,26 +66,46 @@ static void queued_add(struct task_ctx *tctx, s32 cpu)
 	__sync_fetch_and_add(&fl_cpu(cpu)->queued_work, tctx->queued_work);
 }
 
-/* Bring @tctx onto the clock of @cpu, with bounded credit and debt. */
+/*
+ * Bring @tctx onto the clock of @cpu, with bounded credit and debt. While it
+ * sleeps its vtime is kept as the lag against the clock of the CPU that it left,
+ * so sleep itself earns nothing.
+ */
 static void vtime_join(struct task_ctx *tctx, s32 cpu)
 {
-	u64 vclock = fl_cpu(cpu)->vclock;
+	u64 vclock = fl_cpu(cpu)->vclock, from = 0;
 
-	if (tctx->vtime_cpu != cpu) {
-		if (tctx->vtime_cpu >= 0)
-			tctx->vtime = vtime_rebase(tctx->vtime, fl_cpu(tctx->vtime_cpu)->vclock,
-						   vclock);
-		else
-			tctx->vtime = vclock;
-		tctx->vtime_cpu = cpu;
-	}
+	if (tctx->vtime_cpu >= 0)
+		from = fl_cpu(tctx->vtime_cpu)->vclock;
+	if (tctx->vtime_cpu != cpu)
+		tctx->vtime = vtime_rebase(tctx->vtime, from, vclock);
+	tctx->vtime_cpu = cpu;
 	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
+}
+
+static void vtime_sleep(struct task_ctx *tctx)
+{
+	if (tctx->vtime_cpu < 0)
+		return;
+	tctx->vtime -= fl_cpu(tctx->vtime_cpu)->vclock;
+	tctx->vtime_cpu = FL_ASLEEP;
 }
 
 /* What is left of @tctx's burst, for its next request. */
 static u64 burst_rest(struct task_ctx *tctx)
 {
 	return tctx->burst ? learn_rest(tctx->burst, tctx->work) : 0;
+}
+
+/*
+ * A task is left to run for a while before another may take its place: what it
+ * was woken for is often done by then, and if not, the next tick looks again.
+ */
+static bool may_preempt(struct cpu_ctx *cctx, u64 deadline, u64 now)
+{
+	return now - cctx->running_since >= tunables.preempt_after_us * FL_USEC &&
+	       deadline_preempts(deadline, cctx->running_deadline,
+				 tunables.preempt_margin_us * FL_USEC);
 }
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
@@ -117,7 +137,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 	pl.now = scx_bpf_now();
 	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
-	if (pl.from_task)
+	if (pl.from_task && tunables.mode == FL_MODE_AUTO)
 		pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
 	if (!fl_allowed(p, prev_cpu))
 		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
@@ -187,9 +207,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (arrives || tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
-	preempts = arrives && fl_is_busy(cpu) &&
-		   deadline_preempts(tctx->deadline, cctx->running_deadline,
-				     tunables.preempt_margin_us * FL_USEC);
+	preempts = arrives && fl_is_busy(cpu) && may_preempt(cctx, tctx->deadline, now);
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -202,6 +220,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	queued_add(tctx, cpu);
 	if (tctx->flags & FL_TASK_PARK) {
 		tctx->flags &= ~FL_TASK_PARK;
+		cctx->parked = true;
 		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(), tctx->deadline, enq_flags);
 		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
 		/* It went idle since it was looked at: nobody else will wake it for this. */
@@ -297,13 +316,18 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct task_struct *waiting;
+	u64 now = scx_bpf_now();
 
-	fl_freq_tick(cpu, scx_bpf_now());
+	fl_freq_tick(cpu, now);
 
-	/* See the end of enqueue. */
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
+	if (may_preempt(fl_cpu(cpu), waiting->scx.dsq_vtime, now)) {
+		fl_count(preempt_tick);
+		scx_bpf_task_set_slice(p, 0);
+	}
+	/* See the end of enqueue. */
 	idle = scx_bpf_pick_idle_cpu(waiting->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -328,6 +352,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
 	fl_learn_stop(p, tctx, now, runnable);
+	if (!runnable)
+		vtime_sleep(tctx);
 }
 
 void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
@@ -346,7 +372,7 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	if (!tctx)
 		return -ENOMEM;
 	tctx->queued_cpu = -1;
-	tctx->vtime_cpu = -1;
+	tctx->vtime_cpu = FL_ASLEEP;
 	tctx->park_target = -1;
 	weigh(p, tctx);
 	if (!args->fork)

@@ -3,6 +3,7 @@
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 
 pub mod calibrate;
+pub mod compare;
 pub mod cost;
 pub mod freq;
 pub mod intf;

@@ -17,7 +17,7 @@ use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
-use freqlock::{preflight, promises, stats};
+use freqlock::{compare, preflight, promises, stats};
 use log::{error, info, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
@@ -30,37 +30,43 @@ fn main() -> ExitCode {
     let opts = Opts::from_command_line();
     start_log(opts.run.verbose);
     match dispatch(&opts) {
-        Ok(status) => status.into(),
+        Ok(status) => status,
         Err(error) => {
             // Not {:?}: that may print a backtrace.
             eprintln!("scx_freqlock: {error:#}");
-            ExitCode::FAILURE
+            match error.downcast_ref::<compare::Error>() {
+                Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
 
-/// Does what the command line asks for and gives the exit status.
-fn dispatch(opts: &Opts) -> Result<u8> {
+/// What clap exits with, for what it cannot know itself.
+const WRONG_USAGE: u8 = 2;
+
+fn dispatch(opts: &Opts) -> Result<ExitCode> {
     match &opts.command {
-        Some(Command::Observe(opts)) => return observe::run(opts),
-        Some(Command::Cost(opts)) => return cost::run(opts),
+        Some(Command::Observe(opts)) => return Ok(observe::run(opts)?.into()),
+        Some(Command::Cost(opts)) => return Ok(cost::run(opts)?.into()),
         Some(Command::Counters(format)) => {
             let total: Metrics = stats::fetch(stats::target::TOTAL)?;
-            show(format, &total, Metrics::table)
+            show(format, &total, Metrics::table)?;
         }
         Some(Command::Predictions(format)) => {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
-            show(format, &predictions, Predictions::text)
+            show(format, &predictions, Predictions::text)?;
         }
         Some(Command::Promises(opts)) => show(
             &opts.format,
             &promises::judge(&opts.results)?,
             ToString::to_string,
-        ),
-        Some(Command::Memory(opts)) => show_memory(opts),
-        None => run(&opts.run),
+        )?,
+        Some(Command::Memory(opts)) => show_memory(opts)?,
+        Some(Command::Compare(args)) => return Ok(compare::run(args)?),
+        None => run(&opts.run)?,
     }
-    .map(|()| 0)
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(opts: &RunOpts) -> Result<()> {

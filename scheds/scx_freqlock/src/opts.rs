@@ -6,6 +6,7 @@ use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::compare;
 use freqlock::freq::Source;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
@@ -59,6 +60,7 @@ pub enum Command {
     Promises(PromisesOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
+    Compare(compare::Args),
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line of `scx_freqlock compare`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Compare schedulers on workloads, in interleaved runs
+///
+/// Every round runs every workload once under every scheduler, in an order that
+/// rotates. Each run gets a scheduler that was just started; one that is not
+/// loaded any more at the end of a run makes that run fail. Printed are medians
+/// with 95% intervals, and the median ratio to the baseline of the same round.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Workloads, separated by commas; each is a folder of the bench folder
+    /// [default: all there are]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub workloads: Vec<String>,
+
+    /// Schedulers, separated by commas: eevdf (the kernel's own), a mode of
+    /// ours, or an installed program such as scx_bpfland. Arguments follow a
+    /// colon: off:--slice-us=2000; quote those that hold a comma. One named
+    /// twice is compared with itself
+    #[arg(
+        long,
+        value_name = "NAME[:ARGS],...",
+        default_value = "eevdf,off,fork-local,auto"
+    )]
+    pub schedulers: Vec<String>,
+
+    /// Rounds that count; fewer than 6 give no 95% interval
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: u32,
+
+    /// Rounds before those that count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    pub warmup: u32,
+
+    /// Begin no round that would end later than this; one is made in any case
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub minutes: Option<u64>,
+
+    /// The scheduler to compare with [default: eevdf, or else the first]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+
+    /// Write all that was measured to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Folder of the workloads [default: bench here or above the program]
+    #[arg(long, value_name = "DIR")]
+    pub bench_dir: Option<PathBuf>,
+
+    /// A run that takes longer has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
+}
+
+impl Args {
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+
+    pub(super) fn budget(&self) -> Option<Duration> {
+        self.minutes
+            .map(|minutes| Duration::from_secs(60 * minutes))
+    }
+}

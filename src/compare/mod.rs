@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_freqlock compare`: the workloads of bench/ under one scheduler after
+//! another, in turns, so that what changes on the machine meanwhile falls on
+//! all of them alike. Medians with intervals, and losses are printed too.
+//!
+//! [`plan`] says what is run in which order, [`engine`] runs it (through
+//! [`process`]), [`record`] is what comes out and is written as JSON, [`stats`]
+//! and [`report`] make the tables of it, [`machine`] says where all this ran.
+
+mod args;
+mod engine;
+mod machine;
+mod plan;
+mod process;
+mod progress;
+mod record;
+mod report;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use args::Args;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use crate::preflight;
+use engine::Engine;
+use machine::Machine;
+use plan::Plan;
+use process::Event;
+use progress::Progress;
+use record::Record;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Plan(#[from] plan::Error),
+    #[error(transparent)]
+    Preflight(#[from] preflight::Error),
+    #[error("cannot write {}", path.display())]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot catch Ctrl-C")]
+    Signal(#[from] ctrlc::Error),
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+}
+
+impl Error {
+    /// Is it the command line that is to be changed?
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Plan(_))
+    }
+}
+
+/// What the shell gives for a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
+
+/// Compares as `args` say, with the table on standard output. Failure means
+/// that at least one run gave no figures.
+pub fn run(args: &Args) -> Result<ExitCode, Error> {
+    let resolved = Plan::resolve(args, &plan::Places::of_this_process())?;
+    for line in &resolved.left_out {
+        eprintln!("{line}");
+    }
+    let plan = resolved.plan;
+    if plan.loads_schedulers() {
+        preflight::run()?;
+    }
+    // Before the runs, that they are not lost because of a misspelt folder.
+    let json = args.json.as_deref().map(create).transpose()?;
+    let (sender, events) = mpsc::channel();
+    let interrupt = sender.clone();
+    ctrlc::set_handler(move || {
+        // Nobody listens any more once the last run is over.
+        interrupt.send(Event::Interrupted).ok();
+    })?;
+
+    let machine = Machine::look(Path::new("/"));
+    let mut engine = Engine::new("/sys/kernel/sched_ext", args.timeout(), sender, events);
+    let mut progress = Progress::on_stderr(plan.total_runs());
+    let outcome = engine.run(&plan, &mut progress);
+    progress.finish();
+    let record = Record::new(&plan, machine, outcome.runs, outcome.interrupted);
+
+    if let Some((path, mut file)) = json {
+        serde_json::to_writer_pretty(&mut file, &record)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(file))
+            .map_err(|source| Error::Write { path, source })?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(report::text(&record).as_bytes()) {
+        // As `compare | head` does: whoever read it has enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        result => result.map_err(|source| Error::Write {
+            path: "standard output".into(),
+            source,
+        })?,
+    }
+    if let Some(error) = outcome.broken {
+        return Err(error.into());
+    }
+    Ok(if record.interrupted {
+        ExitCode::from(INTERRUPTED)
+    } else if record.failed() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn create(path: &Path) -> Result<(PathBuf, std::fs::File), Error> {
+    std::fs::File::create(path)
+        .map(|file| (path.to_path_buf(), file))
+        .map_err(|source| Error::Write {
+            path: path.to_path_buf(),
+            source,
+        })
+}

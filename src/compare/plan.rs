@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is run, under which schedulers and in which order: decided before
+//! anything starts, so that every wrong name is answered at once.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::args::Args;
+use crate::mode::Mode;
+
+/// No scheduler of sched_ext: the kernel's own.
+const KERNEL: &str = "eevdf";
+
+/// The programs of the scx project, for suggestions only: any other program
+/// whose name begins with `scx_` will do.
+const PEERS: [&str; 12] = [
+    "scx_beerland",
+    "scx_bpfland",
+    "scx_cosmos",
+    "scx_flash",
+    "scx_lavd",
+    "scx_layered",
+    "scx_p2dq",
+    "scx_pandemonium",
+    "scx_rustland",
+    "scx_rusty",
+    "scx_simple",
+    "scx_tickless",
+];
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("no bench folder in {}: name it with --bench-dir", .0.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoBenchDir(Vec<PathBuf>),
+    #[error("cannot read the bench folder {dir}: {reason}")]
+    BenchDir { dir: String, reason: String },
+    #[error("no workload in {0}: it holds no folder with an executable `run`")]
+    NoWorkloads(String),
+    #[error("unknown workload {name}{}: there are {}", did_you_mean(.nearest), .known.join(", "))]
+    UnknownWorkload {
+        name: String,
+        nearest: Option<String>,
+        known: Vec<String>,
+    },
+    #[error("unknown scheduler {name}{}: there are {KERNEL}, {}, and installed programs such as scx_bpfland", did_you_mean(.nearest), modes().join(", "))]
+    UnknownScheduler {
+        name: String,
+        nearest: Option<String>,
+    },
+    #[error("{KERNEL} is the kernel's own scheduler and takes no arguments: {0}")]
+    KernelArguments(String),
+    #[error("cannot take the arguments of {spec} apart: {reason}")]
+    Arguments { spec: String, reason: String },
+    #[error("no scheduler is left to run: {0}")]
+    NothingLeft(String),
+    #[error("the baseline {name} is not among the schedulers: {}", .known.join(", "))]
+    Baseline { name: String, known: Vec<String> },
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map(|name| format!(" (did you mean {name}?)"))
+        .unwrap_or_default()
+}
+
+fn modes() -> Vec<&'static str> {
+    Mode::value_variants()
+        .iter()
+        .map(|mode| mode.name())
+        .collect()
+}
+
+/// A scheduler that a program loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loader {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    /// What its name in /sys/kernel/sched_ext/root/ops begins with.
+    pub ops: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduler {
+    /// As it was named, and unique.
+    pub label: String,
+    /// None for the kernel's own.
+    pub loader: Option<Loader>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    pub name: String,
+    pub run: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub workloads: Vec<Workload>,
+    pub schedulers: Vec<Scheduler>,
+    /// Which of the schedulers the others are compared with.
+    pub baseline: usize,
+    pub warmup: u32,
+    pub runs: u32,
+    /// No round is begun that would end later than this after the start.
+    pub budget: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub struct Resolved {
+    pub plan: Plan,
+    /// A line for each scheduler that is not installed.
+    pub left_out: Vec<String>,
+}
+
+/// Where things are looked for.
+#[derive(Debug)]
+pub struct Places {
+    /// This program, which loads our own schedulers.
+    pub ours: PathBuf,
+    /// Folders of programs.
+    pub path: Vec<PathBuf>,
+    /// Candidates for the bench folder.
+    pub bench: Vec<PathBuf>,
+}
+
+impl Places {
+    pub fn of_this_process() -> Self {
+        // Not there only without /proc; then the name on PATH has to do.
+        let ours = std::env::current_exe().unwrap_or_else(|_| "scx_freqlock".into());
+        let mut path: Vec<_> = std::env::var_os("PATH")
+            .map(|path| std::env::split_paths(&path).collect())
+            .unwrap_or_default();
+        // Where `cargo install` puts the peers; root's PATH often leaves it out.
+        path.extend(std::env::home_dir().map(|home| home.join(".cargo/bin")));
+        let bench = std::iter::once(PathBuf::from("bench"))
+            .chain(ours.ancestors().skip(1).map(|dir| dir.join("bench")))
+            .collect();
+        Self { ours, path, bench }
+    }
+
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        self.path
+            .iter()
+            .map(|dir| dir.join(name))
+            .find(|file| is_executable(file))
+    }
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+impl Plan {
+    pub fn resolve(args: &Args, places: &Places) -> Result<Resolved, Error> {
+        let dir = match &args.bench_dir {
+            Some(dir) => dir.clone(),
+            None => default_bench_dir(&places.bench)?,
+        };
+        let workloads = choose_workloads(&args.workloads, find_workloads(&dir)?, &dir)?;
+        let mut schedulers = Vec::new();
+        let mut left_out = Vec::new();
+        for spec in args.schedulers.iter().flat_map(|list| split_specs(list)) {
+            match scheduler(&spec, places)? {
+                Some(scheduler) => schedulers.push(scheduler),
+                None => left_out.push(format!(
+                    "{spec} is left out: it is neither on PATH nor in ~/.cargo/bin (cargo install --locked {spec})",
+                    spec = spec.split(':').next().unwrap_or(&spec),
+                )),
+            }
+        }
+        if schedulers.is_empty() {
+            let reason = match left_out.join("; ") {
+                none if none.is_empty() => "--schedulers names none".into(),
+                some => some,
+            };
+            return Err(Error::NothingLeft(reason));
+        }
+        make_unique(&mut schedulers);
+        let baseline = baseline(args.baseline.as_deref(), &schedulers)?;
+        Ok(Resolved {
+            plan: Self {
+                workloads,
+                schedulers,
+                baseline,
+                warmup: args.warmup,
+                runs: args.runs,
+                budget: args.budget(),
+            },
+            left_out,
+        })
+    }
+
+    pub fn loads_schedulers(&self) -> bool {
+        self.schedulers
+            .iter()
+            .any(|scheduler| scheduler.loader.is_some())
+    }
+
+    pub fn rounds(&self) -> u32 {
+        self.warmup + self.runs
+    }
+
+    pub fn total_runs(&self) -> u64 {
+        u64::from(self.rounds()) * (self.workloads.len() * self.schedulers.len()) as u64
+    }
+}
+
+/// The order of `n` schedulers in a round. It rotates, so that each of them is
+/// first equally often, and after a whole turn it goes backwards, so that each
+/// follows each other one equally often.
+pub fn order(n: usize, round: u32) -> Vec<usize> {
+    let round = round as usize;
+    let mut order: Vec<_> = (0..n).map(|i| (i + round) % n).collect();
+    if (round / n) % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+fn default_bench_dir(candidates: &[PathBuf]) -> Result<PathBuf, Error> {
+    candidates
+        .iter()
+        .find(|dir| dir.join("lib.sh").is_file())
+        .cloned()
+        .ok_or_else(|| Error::NoBenchDir(candidates.to_vec()))
+}
+
+fn find_workloads(dir: &Path) -> Result<Vec<Workload>, Error> {
+    let unreadable = |error: std::io::Error| Error::BenchDir {
+        dir: dir.display().to_string(),
+        reason: error.to_string(),
+    };
+    // Workloads are started in a folder of their own choice.
+    let dir = dir.canonicalize().map_err(unreadable)?;
+    let mut found = Vec::new();
+    for entry in dir.read_dir().map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let run = entry.path().join("run");
+        if is_executable(&run) {
+            found.push(Workload {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                run,
+            });
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+fn choose_workloads(
+    wanted: &[String],
+    found: Vec<Workload>,
+    dir: &Path,
+) -> Result<Vec<Workload>, Error> {
+    if found.is_empty() {
+        return Err(Error::NoWorkloads(dir.display().to_string()));
+    }
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let mut chosen: Vec<Workload> = Vec::new();
+    for name in wanted {
+        let Some(workload) = found.iter().find(|workload| workload.name == *name) else {
+            let known: Vec<_> = found.iter().map(|workload| workload.name.clone()).collect();
+            return Err(Error::UnknownWorkload {
+                name: name.clone(),
+                nearest: nearest(name, known.iter().map(String::as_str)),
+                known,
+            });
+        };
+        if !chosen.contains(workload) {
+            chosen.push(workload.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+/// Splits a list at its commas, those in quotes left alone.
+fn split_specs(list: &str) -> Vec<String> {
+    let mut quote = None;
+    let mut specs = vec![String::new()];
+    for c in list.chars() {
+        match quote {
+            None if c == ',' => {
+                specs.push(String::new());
+                continue;
+            }
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            _ => {}
+        }
+        if let Some(spec) = specs.last_mut() {
+            spec.push(c);
+        }
+    }
+    specs
+        .iter()
+        .map(|spec| spec.trim().to_string())
+        .filter(|spec| !spec.is_empty())
+        .collect()
+}
+
+/// None if it is a program that is not installed.
+fn scheduler(spec: &str, places: &Places) -> Result<Option<Scheduler>, Error> {
+    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    let arguments = shell_words::split(rest).map_err(|error| Error::Arguments {
+        spec: spec.into(),
+        reason: error.to_string(),
+    })?;
+    let arguments = arguments.into_iter().map(OsString::from);
+    let loader = if name == KERNEL {
+        if arguments.len() > 0 {
+            return Err(Error::KernelArguments(spec.into()));
+        }
+        None
+    } else if modes().contains(&name) {
+        Some(Loader {
+            program: places.ours.clone(),
+            arguments: std::iter::once(format!("--mode={name}").into())
+                .chain(arguments)
+                .collect(),
+            ops: "freqlock".into(),
+        })
+    } else if let Some(program) = places.program(name).filter(|_| name.starts_with("scx_")) {
+        Some(Loader {
+            program,
+            arguments: arguments.collect(),
+            ops: name.trim_start_matches("scx_").into(),
+        })
+    } else if PEERS.contains(&name) {
+        return Ok(None);
+    } else {
+        let known = std::iter::once(KERNEL).chain(modes()).chain(PEERS);
+        return Err(Error::UnknownScheduler {
+            name: name.into(),
+            nearest: nearest(name, known),
+        });
+    };
+    Ok(Some(Scheduler {
+        label: spec.into(),
+        loader,
+    }))
+}
+
+/// A scheduler may be compared with itself, which shows how much of a
+/// difference is chance.
+fn make_unique(schedulers: &mut [Scheduler]) {
+    for i in 1..schedulers.len() {
+        let (before, rest) = schedulers.split_at_mut(i);
+        let same = before
+            .iter()
+            .filter(|other| other.label.split('#').next() == Some(&rest[0].label))
+            .count();
+        if same > 0 {
+            rest[0].label = format!("{}#{}", rest[0].label, same + 1);
+        }
+    }
+}
+
+fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Error> {
+    let position = |name: &str| schedulers.iter().position(|other| other.label == name);
+    match wanted {
+        None => Ok(position(KERNEL).unwrap_or(0)),
+        Some(name) => position(name).ok_or_else(|| Error::Baseline {
+            name: name.into(),
+            known: schedulers.iter().map(|other| other.label.clone()).collect(),
+        }),
+    }
+}
+
+/// The known name that is likely meant.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|other| (strsim::damerau_levenshtein(name, other), other))
+        .filter(|(distance, other)| *distance <= name.len().max(other.len()) / 3)
+        .min()
+        .map(|(_, other)| other.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::fs;
+
+    fn executable(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    struct Here {
+        dir: tempfile::TempDir,
+        places: Places,
+    }
+
+    fn here() -> Here {
+        let dir = tempfile::tempdir().unwrap();
+        executable(&dir.path().join("bin/scx_bpfland"));
+        executable(&dir.path().join("bench/forkwait/run"));
+        executable(&dir.path().join("bench/kbuild/run"));
+        fs::create_dir(dir.path().join("bench/nothing")).unwrap();
+        fs::write(dir.path().join("bench/lib.sh"), "").unwrap();
+        let places = Places {
+            ours: "/opt/scx_freqlock".into(),
+            path: vec![dir.path().join("bin")],
+            bench: vec![dir.path().join("elsewhere"), dir.path().join("bench")],
+        };
+        Here { dir, places }
+    }
+
+    fn resolve(line: &[&str]) -> Result<Resolved, Error> {
+        resolve_in(&here(), line)
+    }
+
+    fn resolve_in(here: &Here, line: &[&str]) -> Result<Resolved, Error> {
+        Plan::resolve(&super::super::tests::args(line), &here.places)
+    }
+
+    fn labels(plan: &Plan) -> Vec<&str> {
+        plan.schedulers
+            .iter()
+            .map(|other| other.label.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn all_workloads_are_taken_unless_some_are_named() {
+        let names = |line: &[&str]| -> Vec<_> {
+            let workloads = resolve(line).unwrap().plan.workloads;
+            workloads
+                .into_iter()
+                .map(|workload| workload.name)
+                .collect()
+        };
+        assert_eq!(names(&[]), ["forkwait", "kbuild"]);
+        assert_eq!(names(&["--workloads=kbuild"]), ["kbuild"]);
+        assert_eq!(
+            names(&["--workloads=kbuild,forkwait,kbuild"]),
+            ["kbuild", "forkwait"]
+        );
+    }
+
+    #[test]
+    fn wrong_names_are_answered_with_the_nearest() {
+        let workload = resolve(&["--workloads=forkwiat"]).unwrap_err().to_string();
+        assert_eq!(
+            workload,
+            "unknown workload forkwiat (did you mean forkwait?): there are forkwait, kbuild"
+        );
+        let message = |spec: &str| resolve(&["--schedulers", spec]).unwrap_err().to_string();
+        assert!(message("fork-locl").contains("did you mean fork-local?"));
+        assert!(message("scx_lavdd").contains("did you mean scx_lavd?"));
+        assert!(message("eevfd").contains("did you mean eevdf?"));
+        let strange = message("completely-different");
+        assert!(!strange.contains("did you mean"), "{strange}");
+        assert!(
+            strange.contains("there are eevdf, off, fork-local"),
+            "{strange}"
+        );
+    }
+
+    #[test]
+    fn schedulers_become_programs_with_arguments() {
+        let here = here();
+        let plan = resolve_in(
+            &here,
+            &[
+                "--schedulers",
+                "eevdf,off:--slice-us=2000 '--cpus=1,2',scx_bpfland:-v",
+            ],
+        )
+        .unwrap()
+        .plan;
+        assert_eq!(
+            labels(&plan),
+            [
+                "eevdf",
+                "off:--slice-us=2000 '--cpus=1,2'",
+                "scx_bpfland:-v"
+            ]
+        );
+        assert_eq!(plan.schedulers[0].loader, None);
+        let ours = plan.schedulers[1].loader.as_ref().unwrap();
+        assert_eq!(ours.program, Path::new("/opt/scx_freqlock"));
+        assert_eq!(
+            ours.arguments,
+            ["--mode=off", "--slice-us=2000", "--cpus=1,2"]
+        );
+        assert_eq!(ours.ops, "freqlock");
+        let peer = plan.schedulers[2].loader.as_ref().unwrap();
+        assert_eq!(peer.program, here.dir.path().join("bin/scx_bpfland"));
+        assert_eq!(peer.arguments, ["-v"]);
+        assert_eq!(peer.ops, "bpfland");
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let message = |spec: &str| resolve(&["--schedulers", spec]).unwrap_err().to_string();
+        assert!(message("eevdf:--fast").starts_with("eevdf is the kernel's own"));
+        assert!(message("off:'--slice-us")
+            .starts_with("cannot take the arguments of off:'--slice-us apart"));
+    }
+
+    #[test]
+    fn what_is_not_installed_is_left_out_with_a_line() {
+        let resolved = resolve(&["--schedulers=eevdf,scx_lavd:--performance,scx_bpfland"]).unwrap();
+        assert_eq!(labels(&resolved.plan), ["eevdf", "scx_bpfland"]);
+        assert_eq!(resolved.left_out.len(), 1);
+        assert!(resolved.left_out[0].starts_with("scx_lavd is left out"));
+        assert!(resolved.left_out[0].ends_with("(cargo install --locked scx_lavd)"));
+
+        let none = resolve(&["--schedulers=scx_lavd"]).unwrap_err().to_string();
+        assert!(
+            none.starts_with("no scheduler is left to run: scx_lavd is left out"),
+            "{none}"
+        );
+        let empty = resolve(&["--schedulers=,"]).unwrap_err();
+        assert_eq!(empty, Error::NothingLeft("--schedulers names none".into()));
+    }
+
+    #[test]
+    fn baseline_is_eevdf_or_the_first_or_the_one_named() {
+        let baseline = |line: &[&str]| resolve(line).map(|resolved| resolved.plan.baseline);
+        assert_eq!(baseline(&["--schedulers=off,eevdf"]), Ok(1));
+        assert_eq!(baseline(&["--schedulers=off,auto"]), Ok(0));
+        assert_eq!(
+            baseline(&["--schedulers=off,auto", "--baseline=auto"]),
+            Ok(1)
+        );
+        let missing = baseline(&["--schedulers=off,auto", "--baseline=eevdf"]).unwrap_err();
+        assert_eq!(
+            missing.to_string(),
+            "the baseline eevdf is not among the schedulers: off, auto"
+        );
+    }
+
+    #[test]
+    fn the_same_scheduler_twice_has_two_names() {
+        let plan = resolve(&["--schedulers=off,off,eevdf,off"]).unwrap().plan;
+        assert_eq!(labels(&plan), ["off", "off#2", "eevdf", "off#3"]);
+    }
+
+    #[test]
+    fn unreadable_and_empty_bench_folders() {
+        let message = |dir: &str| resolve(&["--bench-dir", dir]).unwrap_err().to_string();
+        assert_eq!(
+            message("/nowhere/bench"),
+            "cannot read the bench folder /nowhere/bench: No such file or directory (os error 2)"
+        );
+        let empty = tempfile::tempdir().unwrap();
+        assert!(message(&empty.path().to_string_lossy()).starts_with("no workload in "));
+
+        let mut here = here();
+        here.places.bench.truncate(1);
+        let nowhere = resolve_in(&here, &[]).unwrap_err().to_string();
+        assert!(
+            nowhere.ends_with("elsewhere: name it with --bench-dir"),
+            "{nowhere}"
+        );
+    }
+
+    #[test]
+    fn rounds_rotate_so_that_order_favours_nobody() {
+        assert_eq!(order(3, 0), [0, 1, 2]);
+        assert_eq!(order(3, 1), [1, 2, 0]);
+        assert_eq!(order(1, 7), [0]);
+        for n in 1..6 {
+            let mut first = HashMap::new();
+            let mut follows = HashMap::new();
+            for round in 0..2 * n as u32 {
+                let order = order(n, round);
+                let mut all = order.clone();
+                all.sort_unstable();
+                assert_eq!(all, (0..n).collect::<Vec<_>>());
+                *first.entry(order[0]).or_insert(0) += 1;
+                for (i, a) in order.iter().enumerate() {
+                    for b in &order[i + 1..] {
+                        *follows.entry((*a, *b)).or_insert(0) += 1;
+                    }
+                }
+            }
+            assert_eq!(first.len(), n);
+            assert!(first.values().all(|count| *count == 2), "{first:?}");
+            assert_eq!(follows.len(), n * (n - 1));
+            assert!(follows.values().all(|count| *count == n), "{follows:?}");
+        }
+    }
+}

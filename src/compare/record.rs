@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What came out of a comparison, raw and summed up: the JSON of `--json`, and
+//! all that the tables are made of.
+
+use serde::Serialize;
+
+use super::machine::Machine;
+use super::plan::Plan;
+use super::stats::{estimate, Estimate, Verdict};
+
+/// Changes when a reader of the JSON would have to change.
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    pub name: String,
+    pub value: f64,
+    pub unit: String,
+    pub better: Better,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Metrics(Vec<Metric>),
+    Failed(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    pub workload: String,
+    pub scheduler: String,
+    /// From 0; those of the warm-up come first.
+    pub round: u32,
+    pub warmup: bool,
+    /// What /sys/kernel/sched_ext/root/ops said, which has the version in it.
+    pub ops: Option<String>,
+    /// Seconds since the first run began.
+    pub start_s: f64,
+    /// Seconds that the workload took, without its scheduler's start.
+    pub took_s: f64,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Record {
+    format: u32,
+    version: &'static str,
+    pub machine: Machine,
+    pub schedulers: Vec<String>,
+    pub baseline: String,
+    /// Rounds that were wanted; fewer were made if the time was up.
+    pub rounds: u32,
+    pub warmup_rounds: u32,
+    /// Ended by Ctrl-C: runs are missing.
+    pub interrupted: bool,
+    pub summary: Vec<Row>,
+    /// In the order in which they were made.
+    pub runs: Vec<Run>,
+}
+
+/// One metric of one workload under one scheduler.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub workload: String,
+    pub metric: String,
+    pub unit: String,
+    pub better: Better,
+    pub scheduler: String,
+    pub value: Estimate,
+    /// Value by the baseline's of the same round; none for the baseline itself.
+    pub ratio: Option<Estimate>,
+    pub verdict: Option<Verdict>,
+}
+
+/// The metrics that a workload has printed; else why that is not a measurement.
+pub fn parse_metrics(stdout: &str) -> Result<Vec<Metric>, String> {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for line in stdout.lines() {
+        let metric = parse_metric(line)
+            .ok_or_else(|| format!("printed {line:?} instead of METRIC VALUE UNIT lower|higher"))?;
+        if metrics.iter().any(|other| other.name == metric.name) {
+            return Err(format!("printed the metric {} twice", metric.name));
+        }
+        metrics.push(metric);
+    }
+    if metrics.is_empty() {
+        return Err("printed no metric".into());
+    }
+    Ok(metrics)
+}
+
+fn parse_metric(line: &str) -> Option<Metric> {
+    let mut words = line.split_whitespace();
+    let (name, value, unit) = (words.next()?, words.next()?, words.next()?);
+    let better = match words.next()? {
+        "lower" => Better::Lower,
+        "higher" => Better::Higher,
+        _ => return None,
+    };
+    let value: f64 = value.parse().ok()?;
+    (words.next().is_none() && value.is_finite() && value >= 0.0).then(|| Metric {
+        name: name.into(),
+        value,
+        unit: unit.into(),
+        better,
+    })
+}
+
+impl Run {
+    fn metric(&self, name: &str) -> Option<&Metric> {
+        match &self.outcome {
+            Outcome::Metrics(metrics) => metrics.iter().find(|metric| metric.name == name),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+impl Record {
+    pub fn new(plan: &Plan, machine: Machine, runs: Vec<Run>, interrupted: bool) -> Self {
+        let schedulers: Vec<_> = plan
+            .schedulers
+            .iter()
+            .map(|other| other.label.clone())
+            .collect();
+        let baseline = schedulers[plan.baseline].clone();
+        let summary = plan
+            .workloads
+            .iter()
+            .flat_map(|workload| summary(&workload.name, &schedulers, &baseline, &runs))
+            .collect();
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION"),
+            machine,
+            schedulers,
+            baseline,
+            rounds: plan.runs,
+            warmup_rounds: plan.warmup,
+            interrupted,
+            summary,
+            runs,
+        }
+    }
+
+    /// Did any run give no figures? Those of the warm-up count too.
+    pub fn failed(&self) -> bool {
+        self.failures().next().is_some()
+    }
+
+    /// Rounds that count and were at least begun.
+    pub fn rounds_made(&self) -> u32 {
+        let last = self.runs.last().map_or(0, |run| run.round + 1);
+        last.saturating_sub(self.warmup_rounds)
+    }
+
+    pub fn failures(&self) -> impl Iterator<Item = (&Run, &str)> {
+        self.runs.iter().filter_map(|run| match &run.outcome {
+            Outcome::Failed(reason) => Some((run, reason.as_str())),
+            Outcome::Metrics(_) => None,
+        })
+    }
+}
+
+/// Rows by metric in the order of the workload, then by scheduler.
+fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) -> Vec<Row> {
+    let counted: Vec<&Run> = runs
+        .iter()
+        .filter(|run| run.workload == workload && !run.warmup)
+        .collect();
+    let mut metrics: Vec<&Metric> = Vec::new();
+    for run in &counted {
+        if let Outcome::Metrics(of_run) = &run.outcome {
+            for metric in of_run {
+                if !metrics.iter().any(|other| other.name == metric.name) {
+                    metrics.push(metric);
+                }
+            }
+        }
+    }
+    let of = |scheduler: &str, round: Option<u32>, metric: &str| -> Vec<(u32, f64)> {
+        counted
+            .iter()
+            .filter(|run| {
+                run.scheduler == scheduler && round.is_none_or(|round| run.round == round)
+            })
+            .filter_map(|run| Some((run.round, run.metric(metric)?.value)))
+            .collect()
+    };
+    let mut rows = Vec::new();
+    for metric in metrics {
+        for scheduler in schedulers {
+            let values = of(scheduler, None, &metric.name);
+            let plain: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+            let Some(value) = estimate(&plain) else {
+                continue;
+            };
+            // What happens on the machine in one round, happens to both.
+            let ratios: Vec<f64> = values
+                .iter()
+                .filter_map(|(round, value)| {
+                    let (_, base) = *of(baseline, Some(*round), &metric.name).first()?;
+                    (base > 0.0).then(|| value / base)
+                })
+                .collect();
+            let ratio = estimate(&ratios).filter(|_| scheduler != baseline);
+            let verdict = ratio.map(|ratio| Verdict::of(&ratio, metric.better == Better::Lower));
+            rows.push(Row {
+                workload: workload.into(),
+                metric: metric.name.clone(),
+                unit: metric.unit.clone(),
+                better: metric.better,
+                scheduler: scheduler.clone(),
+                value,
+                ratio,
+                verdict,
+            });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::run;
+    use super::*;
+
+    #[test]
+    fn metrics_are_four_words() {
+        let metrics = parse_metrics("time 12.5 ms lower\nrequests 3e4 1/s higher\n").unwrap();
+        assert_eq!(
+            metrics[1],
+            Metric {
+                name: "requests".into(),
+                value: 30000.0,
+                unit: "1/s".into(),
+                better: Better::Higher,
+            }
+        );
+        assert_eq!(metrics.len(), 2);
+        for wrong in [
+            "",
+            "hello",
+            "time 12.5 ms",
+            "time 12.5 ms less",
+            "time NaN ms lower",
+            "time inf ms lower",
+            "time -1 ms lower",
+            "time fast ms lower",
+            "time 1 ms lower really",
+            "time 1 ms lower\n\n",
+            "time 1 ms lower\ntime 2 ms lower",
+        ] {
+            assert!(parse_metrics(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        // The machine gets slower each round, and auto takes 90% of eevdf always.
+        let mut runs = Vec::new();
+        for round in 1..=6 {
+            let base = 100.0 * f64::from(round);
+            runs.push(run("w", "eevdf", round, Some(base)));
+            runs.push(run("w", "auto", round, Some(base * 0.9)));
+        }
+        let rows = summary("w", &names(&["eevdf", "auto"]), "eevdf", &runs);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(
+            (rows[0].value.median, rows[0].ratio, rows[0].verdict),
+            (350.0, None, None)
+        );
+        let ratio = rows[1].ratio.unwrap();
+        assert!((ratio.median - 0.9).abs() < 1e-9);
+        assert_eq!(rows[1].verdict, Some(Verdict::Win));
+    }
+
+    #[test]
+    fn warm_up_and_failed_runs_are_no_measurements() {
+        let mut warmup = run("w", "eevdf", 0, Some(1.0));
+        warmup.warmup = true;
+        let runs = [
+            warmup,
+            run("w", "eevdf", 1, Some(10.0)),
+            run("w", "auto", 1, None),
+            run("w", "eevdf", 2, None),
+            run("w", "auto", 2, Some(30.0)),
+            run("w", "eevdf", 3, Some(20.0)),
+            run("w", "auto", 3, Some(40.0)),
+            run("other", "auto", 3, Some(7.0)),
+        ];
+        let rows = summary("w", &names(&["eevdf", "auto", "off"]), "eevdf", &runs);
+        assert_eq!(rows.len(), 2, "none for a scheduler without figures");
+        assert_eq!((rows[0].value.runs, rows[0].value.median), (2, 15.0));
+        assert_eq!((rows[1].value.runs, rows[1].value.median), (2, 35.0));
+        // Only round 3 has both.
+        let ratio = rows[1].ratio.unwrap();
+        assert_eq!((ratio.runs, ratio.median), (1, 2.0));
+        assert_eq!(rows[1].verdict, Some(Verdict::Unknown));
+    }
+
+    #[test]
+    fn without_a_baseline_there_is_no_ratio() {
+        let runs = [
+            run("w", "eevdf", 1, Some(0.0)),
+            run("w", "auto", 1, Some(5.0)),
+        ];
+        let rows = summary("w", &names(&["eevdf", "auto"]), "eevdf", &runs);
+        assert_eq!((rows[1].ratio, rows[1].verdict), (None, None));
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The tables for people: one for each workload, then what failed, and every
+//! loss and win once more in words.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use comfy_table::{presets, CellAlignment, Table};
+
+use super::record::{Better, Record, Row};
+use super::stats::{Estimate, Verdict, MIN_RUNS};
+
+const HEADER: [&str; 8] = [
+    "metric",
+    "scheduler",
+    "runs",
+    "median",
+    "95% interval",
+    "ratio",
+    "95% interval",
+    "verdict",
+];
+
+pub fn text(record: &Record) -> String {
+    let mut out = title(record);
+    for rows in record.summary.chunk_by(|a, b| a.workload == b.workload) {
+        out.push_str(&format!("\n{}\n{}\n", rows[0].workload, table(rows)));
+    }
+    out.push('\n');
+    out.push_str(&failures(record));
+    out.push_str(&verdicts(record));
+    out
+}
+
+fn title(record: &Record) -> String {
+    let made = record.rounds_made();
+    let rounds = match record.rounds {
+        wanted if record.interrupted => format!("Interrupted in round {made} of {wanted}"),
+        wanted if made < wanted => format!("{made} rounds of {wanted} (the time was up)"),
+        wanted => format!("{wanted} rounds"),
+    };
+    let warmup = match record.warmup_rounds {
+        0 => String::new(),
+        n => format!(" after {n} of warm-up"),
+    };
+    format!(
+        "{}\n{rounds}{warmup}; ratio: to {} in the same round.\n",
+        record.machine, record.baseline
+    )
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_header(HEADER);
+    for (i, row) in rows.iter().enumerate() {
+        let first = i == 0 || rows[i - 1].metric != row.metric;
+        table.add_row([
+            if first { metric(row) } else { String::new() },
+            row.scheduler.clone(),
+            row.value.runs.to_string(),
+            figure(row.value.median),
+            interval(&row.value, figure),
+            row.ratio
+                .map_or_else(String::new, |ratio| self::ratio(ratio.median)),
+            row.ratio
+                .map_or_else(String::new, |ratio| interval(&ratio, self::ratio)),
+            row.verdict.map_or("", Verdict::name).to_string(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn metric(row: &Row) -> String {
+    let better = match row.better {
+        Better::Lower => "lower",
+        Better::Higher => "higher",
+    };
+    format!("{}, {} ({better} is better)", row.metric, row.unit)
+}
+
+/// Four digits that count, more only before the point.
+fn figure(value: f64) -> String {
+    let before_point = if value < 1.0 {
+        1
+    } else {
+        value.log10() as usize + 1
+    };
+    format!("{value:.*}", 4_usize.saturating_sub(before_point))
+}
+
+fn ratio(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+fn interval(estimate: &Estimate, format: impl Fn(f64) -> String) -> String {
+    match estimate.interval {
+        Some((low, high)) => format!("{} .. {}", format(low), format(high)),
+        None => format!("({} .. {})", format(estimate.min), format(estimate.max)),
+    }
+}
+
+fn failures(record: &Record) -> String {
+    let mut counts: BTreeMap<_, u32> = BTreeMap::new();
+    for (run, reason) in record.failures() {
+        *counts
+            .entry((&run.workload, &run.scheduler, reason))
+            .or_default() += 1;
+    }
+    let mut out = String::new();
+    for ((workload, scheduler, reason), count) in &counts {
+        let times = if *count == 1 { "once" } else { "times" };
+        let number = if *count == 1 {
+            String::new()
+        } else {
+            format!("{count} ")
+        };
+        out.push_str(&format!(
+            "Failed: {workload} under {scheduler}, {number}{times}: {reason}\n"
+        ));
+    }
+    out
+}
+
+/// Losses first: they are what a scheduler's author would rather not see.
+fn verdicts(record: &Record) -> String {
+    let compared: Vec<_> = record
+        .summary
+        .iter()
+        .filter(|row| row.verdict.is_some())
+        .collect();
+    let mut out = String::new();
+    if compared.is_empty() {
+        return out;
+    }
+    for (name, verdict) in [("Losses", Verdict::Loss), ("Wins", Verdict::Win)] {
+        let rows: Vec<_> = compared
+            .iter()
+            .filter(|row| row.verdict == Some(verdict))
+            .collect();
+        // Writing to a string cannot fail.
+        writeln!(out, "{name}:{}", if rows.is_empty() { " none" } else { "" }).ok();
+        for row in rows {
+            if let Some(ratio) = &row.ratio {
+                writeln!(
+                    out,
+                    "  {}: {} {} is {} of {}'s ({})",
+                    row.scheduler,
+                    row.workload,
+                    row.metric,
+                    self::ratio(ratio.median),
+                    record.baseline,
+                    interval(ratio, self::ratio)
+                )
+                .ok();
+            }
+        }
+    }
+    if compared
+        .iter()
+        .any(|row| row.verdict == Some(Verdict::Unknown))
+    {
+        writeln!(
+            out,
+            "In brackets is the range of all values: a 95% interval, and so a verdict, needs {MIN_RUNS} rounds."
+        )
+        .ok();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{record, run};
+    use super::*;
+
+    fn rounds(scheduler: &str, values: &[f64]) -> Vec<super::super::record::Run> {
+        (1..)
+            .zip(values)
+            .map(|(round, value)| run("forkwait", scheduler, round, Some(*value)))
+            .collect()
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        for (value, text) in [
+            (0.0, "0.000"),
+            (0.1234, "0.123"),
+            (1.0, "1.000"),
+            (12.345, "12.35"),
+            (999.96, "1000.0"),
+            (1234.5, "1234"),
+            (123456.0, "123456"),
+        ] {
+            assert_eq!(figure(value), text);
+        }
+    }
+
+    #[test]
+    fn a_table_with_a_loss_and_a_win() {
+        let mut runs = rounds("eevdf", &[100.0; 6]);
+        runs.extend(rounds("off", &[110.0, 111.0, 112.0, 113.0, 114.0, 115.0]));
+        runs.extend(rounds("auto", &[90.0; 6]));
+        let text = text(&record(&["eevdf", "off", "auto"], runs));
+        let expected = "\
+6 rounds after 1 of warm-up; ratio: to eevdf in the same round.
+
+forkwait
+| metric                     | scheduler | runs | median |   95% interval | ratio |   95% interval | verdict |
+|----------------------------|-----------|------|--------|----------------|-------|----------------|---------|
+| time, ms (lower is better) | eevdf     |    6 |  100.0 | 100.0 .. 100.0 |       |                |         |
+|                            | off       |    6 |  112.5 | 110.0 .. 115.0 | 1.125 | 1.100 .. 1.150 | loss    |
+|                            | auto      |    6 |  90.00 | 90.00 .. 90.00 | 0.900 | 0.900 .. 0.900 | win     |
+
+Losses:
+  off: forkwait time is 1.125 of eevdf's (1.100 .. 1.150)
+Wins:
+  auto: forkwait time is 0.900 of eevdf's (0.900 .. 0.900)
+";
+        let (machine, rest) = text.split_once('\n').unwrap();
+        assert!(
+            machine.starts_with("Linux 7.2.0, 4 CPUs (TCG), in an emulated VM"),
+            "{machine}"
+        );
+        assert_eq!(rest, expected, "\n{text}");
+    }
+
+    #[test]
+    fn few_rounds_give_no_verdict() {
+        let mut runs = rounds("eevdf", &[100.0, 101.0]);
+        runs.extend(rounds("auto", &[50.0, 51.0]));
+        let text = text(&record(&["eevdf", "auto"], runs));
+        assert!(text.contains("(0.500 .. 0.505) | too few |"), "{text}");
+        assert!(text.contains("Losses: none\nWins: none\n"), "{text}");
+        assert!(text.ends_with("needs 6 rounds.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_title_says_when_rounds_are_missing() {
+        let mut record = record(&["eevdf"], rounds("eevdf", &[100.0; 4]));
+        let second = |record: &Record| title(record).lines().nth(1).map(str::to_string);
+        assert_eq!(
+            second(&record).as_deref(),
+            Some("4 rounds of 6 (the time was up) after 1 of warm-up; ratio: to eevdf in the same round.")
+        );
+        record.interrupted = true;
+        assert_eq!(
+            second(&record).as_deref(),
+            Some("Interrupted in round 4 of 6 after 1 of warm-up; ratio: to eevdf in the same round.")
+        );
+    }
+
+    #[test]
+    fn failures_are_named_and_counted() {
+        let mut runs = rounds("eevdf", &[100.0; 6]);
+        runs.push(run("forkwait", "auto", 1, None));
+        runs.push(run("forkwait", "auto", 2, None));
+        runs.push(run("other", "eevdf", 2, None));
+        let text = text(&record(&["eevdf", "auto"], runs));
+        assert!(
+            text.ends_with("Failed: forkwait under auto, 2 times: broken\nFailed: other under eevdf, once: broken\n"),
+            "{text}"
+        );
+    }
+}

@@ -223,7 +223,7 @@ static void cmd_fork(void)
 
 	for (long i = 0; i < n; i++) {
 		struct task_note *note = &shared->task[0];
-		int here, fds[2];
+		int here, after, fds[2];
 		pid_t pid;
 
 		/* Lets the CPU of the child before become idle. */
@@ -242,12 +242,14 @@ static void cmd_fork(void)
 			burn_us(child_us);
 			_exit(by_pipe && write(fds[1], "", 1) != 1);
 		}
+		/* The parent itself may have been moved on its way through fork. */
+		after = sched_getcpu();
 		if (parent_us) {
 			uint64_t end = clock_ns(CLOCK_MONOTONIC) + parent_us * 1000ull;
 
 			while (note->cpu < 0 && clock_ns(CLOCK_MONOTONIC) < end)
 				;
-			meanwhile += note->cpu >= 0 && note->cpu != here;
+			meanwhile += note->cpu >= 0 && note->cpu != after;
 		}
 		if (by_pipe) {
 			char byte;
@@ -260,8 +262,10 @@ static void cmd_fork(void)
 		}
 		reap(pid);
 		events[note->cpu]++;
-		local += note->cpu == here;
-		remote += note->cpu != here;
+		if (note->cpu == here || note->cpu == after)
+			local++;
+		else
+			remote++;
 	}
 	printf("forks=%ld local=%ld remote=%ld meanwhile=%ld ", n, local, remote, meanwhile);
 	print_spread(events);

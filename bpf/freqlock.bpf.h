@@ -84,6 +84,12 @@ struct cpu_ctx {
 	u32 speed;		/* SPEED_ONE for full */
 	u32 util;		/* 0..1024 */
 	u32 asked;		/* last request to schedutil */
+	/*
+	 * A task may be parked here; false says none. Set before one is
+	 * inserted, cleared by the CPU when it finds none: in between, one that
+	 * just came is overlooked until its timer fires.
+	 */
+	bool parked;
 } __attribute__((aligned(128)));
 
 struct cpu_stats {
@@ -204,5 +210,6 @@ bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
+u32 fl_nr_parked(s32 cpu);
 
 #endif /* __FREQLOCK_BPF_H */

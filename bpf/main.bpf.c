@@ -137,7 +137,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 	pl.now = scx_bpf_now();
 	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
-	if (pl.from_task)
+	if (pl.from_task && tunables.mode == FL_MODE_AUTO)
 		pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
 	if (!fl_allowed(p, prev_cpu))
 		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
@@ -220,6 +220,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	queued_add(tctx, cpu);
 	if (tctx->flags & FL_TASK_PARK) {
 		tctx->flags &= ~FL_TASK_PARK;
+		cctx->parked = true;
 		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(), tctx->deadline, enq_flags);
 		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
 		/* It went idle since it was looked at: nobody else will wake it for this. */

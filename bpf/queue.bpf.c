@@ -9,6 +9,22 @@
 /* A busy CPU looks at this many others, nearest first. */
 #define BALANCE_CPUS	16
 
+/* Tasks parked at @cpu; the look into the queue is saved where none can be. */
+u32 fl_nr_parked(s32 cpu)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	s32 n;
+
+	if (!cctx->parked)
+		return 0;
+	n = scx_bpf_dsq_nr_queued(fl_park(cpu));
+	if (n <= 0) {
+		cctx->parked = false;
+		return 0;
+	}
+	return n;
+}
+
 /* Deadline of the first task of a CPU's two queues, FL_NONE if both are empty. */
 u64 fl_head_deadline(s32 cpu)
 {
@@ -18,7 +34,7 @@ u64 fl_head_deadline(s32 cpu)
 	p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (p)
 		deadline = p->scx.dsq_vtime;
-	if (!scx_bpf_dsq_nr_queued(fl_park(cpu)))
+	if (!fl_nr_parked(cpu))
 		return deadline;
 	p = __COMPAT_scx_bpf_dsq_peek(fl_park(cpu));
 	if (p && (deadline == FL_NONE || vtime_before(p->scx.dsq_vtime, deadline)))
@@ -31,7 +47,7 @@ bool fl_take_own(s32 cpu)
 {
 	struct task_struct *open, *parked;
 
-	if (!scx_bpf_dsq_nr_queued(fl_park(cpu)))
+	if (!fl_nr_parked(cpu))
 		return scx_bpf_dsq_move_to_local(fl_queue(cpu), 0);
 
 	open = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
@@ -99,7 +115,7 @@ bool fl_balance(s32 cpu, u64 now)
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
 		return false;
-	own = scx_bpf_dsq_nr_queued(fl_queue(cpu)) + scx_bpf_dsq_nr_queued(fl_park(cpu));
+	own = scx_bpf_dsq_nr_queued(fl_queue(cpu)) + fl_nr_parked(cpu);
 	bpf_for(i, 0, BALANCE_CPUS) {
 		s32 other, n;
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kernel's counters of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Sample {
 /// The callbacks that every wake-up passes through, by the end of their names.
 const PATH: [&str; 3] = ["select_cpu", "enqueue", "dispatch"];
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Cost {
     pub scheduler: String,
     pub elapsed_ms: f64,
@@ -32,7 +32,7 @@ pub struct Cost {
     pub callbacks: Vec<Callback>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Callback {
     pub name: String,
     pub runs: u64,

@@ -14,6 +14,7 @@ pub mod mode;
 pub mod observe;
 pub mod predictions;
 pub mod preflight;
+pub mod promises;
 pub mod report;
 pub mod stats;
 #[cfg(test)]

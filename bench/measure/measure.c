@@ -40,16 +40,16 @@ enum {
 	MAX_CPUS = 1024,
 	MAX_TASKS = 4096,
 	PATIENCE_S = 10,
-	WORK_STEPS = 2000,	/* between two looks at the world: microseconds */
+	WORK_STEPS = 2000, /* between two looks at the world: microseconds */
 };
 
 /* What the parent and its children both see. */
 static struct shared {
-	_Atomic uint32_t ready;		/* futex: children that have run, or CPUs reached */
-	_Atomic uint32_t go;		/* futex: children may begin */
+	_Atomic uint32_t ready; /* futex: children that have run, or CPUs reached */
+	_Atomic uint32_t go;    /* futex: children may begin */
 	_Atomic bool stop;
 	_Atomic bool reached[MAX_CPUS];
-	_Atomic uint64_t reached_ns;	/* when the last CPU was */
+	_Atomic uint64_t reached_ns; /* when the last CPU was */
 	_Atomic int child_cpu;
 } *shared;
 

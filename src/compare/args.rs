@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     pub warmup: u32,
 
+    /// Begin no round that would end later than this; one is made in any case
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub minutes: Option<u64>,
+
     /// The scheduler to compare with [default: eevdf, or else the first]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
@@ -56,5 +60,10 @@ pub struct Args {
 impl Args {
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s)
+    }
+
+    pub(super) fn budget(&self) -> Option<Duration> {
+        self.minutes
+            .map(|minutes| Duration::from_secs(60 * minutes))
     }
 }

@@ -128,6 +128,9 @@ impl Engine {
         let mut runs = Vec::new();
         let begin = Instant::now();
         for round in 0..plan.rounds() {
+            if out_of_time(plan, round, begin.elapsed()) {
+                break;
+            }
             for workload in &plan.workloads {
                 for scheduler in order(plan.schedulers.len(), round) {
                     let scheduler = &plan.schedulers[scheduler];
@@ -191,7 +194,7 @@ impl Engine {
                 return (Measured::failed(reason), Ok(()));
             }
         };
-        let mut measured = match self.enable(loader, &process) {
+        let mut measured = match self.enable(loader, &process, &before) {
             Ok(()) => self.measure(workload, Some((loader, process.pid()))),
             Err(reason) => Measured::failed(reason),
         };
@@ -208,14 +211,21 @@ impl Engine {
         (measured, self.wait_until_gone())
     }
 
-    fn enable(&mut self, loader: &Loader, process: &Process) -> Result<(), String> {
+    fn enable(
+        &mut self,
+        loader: &Loader,
+        process: &Process,
+        before: &Loaded,
+    ) -> Result<(), String> {
         let deadline = Instant::now() + self.limits.enable;
         loop {
             if self.exited.contains(&process.pid()) || self.interrupted {
                 return Err("the scheduler did not start".into());
             }
             let now = self.loaded();
-            if now.is(loader) {
+            // The kernel counts only after it has said that it is enabled.
+            let counted = before.enable_seq.is_empty() || now.enable_seq != before.enable_seq;
+            if now.is(loader) && counted {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -356,6 +366,13 @@ impl Engine {
     }
 }
 
+/// Would another round like those before end too late? One that counts is
+/// always made.
+fn out_of_time(plan: &Plan, done: u32, elapsed: Duration) -> bool {
+    plan.budget
+        .is_some_and(|budget| done > plan.warmup && elapsed + elapsed / done > budget)
+}
+
 struct Measured {
     ops: Option<String>,
     took: Duration,
@@ -369,5 +386,33 @@ impl Measured {
             took: Duration::ZERO,
             metrics: Err(reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_begun_only_if_it_will_end_in_time() {
+        let plan = |budget| Plan {
+            workloads: Vec::new(),
+            schedulers: Vec::new(),
+            baseline: 0,
+            warmup: 1,
+            runs: 10,
+            budget,
+        };
+        let limited = plan(Some(Duration::from_secs(60)));
+        let seconds = Duration::from_secs;
+        assert!(!out_of_time(&limited, 0, seconds(0)));
+        assert!(
+            !out_of_time(&limited, 1, seconds(100)),
+            "one round has to count"
+        );
+        assert!(!out_of_time(&limited, 2, seconds(40)));
+        assert!(out_of_time(&limited, 2, seconds(41)));
+        assert!(!out_of_time(&limited, 5, seconds(50)));
+        assert!(!out_of_time(&plan(None), 5, seconds(5000)));
     }
 }

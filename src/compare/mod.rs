@@ -40,12 +40,12 @@ pub enum Error {
     Plan(#[from] plan::Error),
     #[error(transparent)]
     Preflight(#[from] preflight::Error),
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("cannot catch Ctrl-C: {0}")]
+    #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
     #[error(transparent)]
     Engine(#[from] engine::Error),

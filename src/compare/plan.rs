@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -105,6 +106,8 @@ pub struct Plan {
     pub baseline: usize,
     pub warmup: u32,
     pub runs: u32,
+    /// No round is begun that would end later than this after the start.
+    pub budget: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -187,6 +190,7 @@ impl Plan {
                 baseline,
                 warmup: args.warmup,
                 runs: args.runs,
+                budget: args.budget(),
             },
             left_out,
         })

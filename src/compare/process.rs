@@ -217,14 +217,12 @@ mod tests {
 
     #[test]
     fn children_left_behind_are_killed() {
-        let (process, events) = sh("sleep 1000 & echo $!");
+        let (process, events) = sh("sleep 1000 &");
         events.recv().unwrap();
         let begin = Instant::now();
-        let child = process.finish().unwrap().stdout;
-        assert!(begin.elapsed() < PIPE_PATIENCE, "the pipe was still open");
-        // Whoever adopts it may not have reaped it yet.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
-        assert!(stat.is_err() || stat.unwrap().contains(" Z "));
+        process.finish().unwrap();
+        // Else it would still have the pipe open.
+        assert!(begin.elapsed() < PIPE_PATIENCE);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub struct Record {
     pub machine: Machine,
     pub schedulers: Vec<String>,
     pub baseline: String,
+    /// Rounds that were wanted; fewer were made if the time was up.
     pub rounds: u32,
     pub warmup_rounds: u32,
     /// Ended by Ctrl-C: runs are missing.
@@ -153,6 +154,12 @@ impl Record {
     /// Did any run give no figures? Those of the warm-up count too.
     pub fn failed(&self) -> bool {
         self.failures().next().is_some()
+    }
+
+    /// Rounds that count and were at least begun.
+    pub fn rounds_made(&self) -> u32 {
+        let last = self.runs.last().map_or(0, |run| run.round + 1);
+        last.saturating_sub(self.warmup_rounds)
     }
 
     pub fn failures(&self) -> impl Iterator<Item = (&Run, &str)> {

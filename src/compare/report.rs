@@ -33,20 +33,20 @@ pub fn text(record: &Record) -> String {
 }
 
 fn title(record: &Record) -> String {
-    let mut title = format!("{}\n", record.machine);
-    let rounds = match record.interrupted {
-        true => format!("Interrupted before the end of {} rounds", record.rounds),
-        false => format!("{} rounds", record.rounds),
+    let made = record.rounds_made();
+    let rounds = match record.rounds {
+        wanted if record.interrupted => format!("Interrupted in round {made} of {wanted}"),
+        wanted if made < wanted => format!("{made} rounds of {wanted} (the time was up)"),
+        wanted => format!("{wanted} rounds"),
     };
     let warmup = match record.warmup_rounds {
         0 => String::new(),
         n => format!(" after {n} of warm-up"),
     };
-    title.push_str(&format!(
-        "{rounds}{warmup}; ratio: to {} in the same round.\n",
-        record.baseline
-    ));
-    title
+    format!(
+        "{}\n{rounds}{warmup}; ratio: to {} in the same round.\n",
+        record.machine, record.baseline
+    )
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -235,6 +235,21 @@ Wins:
         assert!(text.contains("(0.500 .. 0.505) | too few |"), "{text}");
         assert!(text.contains("Losses: none\nWins: none\n"), "{text}");
         assert!(text.ends_with("needs 6 rounds.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_title_says_when_rounds_are_missing() {
+        let mut record = record(&["eevdf"], rounds("eevdf", &[100.0; 4]));
+        let second = |record: &Record| title(record).lines().nth(1).map(str::to_string);
+        assert_eq!(
+            second(&record).as_deref(),
+            Some("4 rounds of 6 (the time was up) after 1 of warm-up; ratio: to eevdf in the same round.")
+        );
+        record.interrupted = true;
+        assert_eq!(
+            second(&record).as_deref(),
+            Some("Interrupted in round 4 of 6 after 1 of warm-up; ratio: to eevdf in the same round.")
+        );
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub fn record(schedulers: &[&str], runs: Vec<Run>) -> Record {
         baseline: 0,
         warmup: 1,
         runs: 6,
+        budget: None,
     };
     let machine = Machine {
         kernel: "7.2.0".into(),
@@ -119,6 +120,7 @@ impl Fake {
             baseline: 0,
             warmup: 0,
             runs: 1,
+            budget: None,
         };
         let limits = Limits {
             workload: Duration::from_secs(20),
@@ -325,6 +327,30 @@ fn a_scheduler_that_was_loaded_anew_is_no_measurement() {
         fake.failure(),
         "the scheduler did not stay: freqlock_1.0 is enabled"
     );
+}
+
+#[test]
+fn a_scheduler_is_waited_for_until_the_kernel_has_counted_it() {
+    let count = "echo $(($(cat \"$sys/enable_seq\") + 1)) >\"$sys/enable_seq\"\n";
+    let late = format!("echo enabled >\"$sys/state\"\nsleep 0.3\n{count}");
+    let body = GOOD
+        .replace(count, "")
+        .replace("echo enabled >\"$sys/state\"\n", &late);
+    assert!(body.contains(&late));
+    let fake = Fake::new()
+        .scheduler("freqlock", &body)
+        .workload("slow", &format!("sleep 0.5\n{LOOK}"));
+    assert_eq!(value(&fake.run().runs[0]), 1.0);
+}
+
+#[test]
+fn time_that_is_up_ends_it_between_rounds() {
+    let mut fake = Fake::new().kernel().workload("look", LOOK);
+    fake.plan.warmup = 1;
+    fake.plan.runs = 1000;
+    fake.plan.budget = Some(Duration::from_millis(1));
+    let results = fake.run();
+    assert_eq!((results.runs.len(), results.interrupted), (2, false));
 }
 
 #[test]

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::observer::{Forks, Observer, Usage};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Report {
     pub elapsed_ms: f64,
     pub cpus: usize,
@@ -29,7 +29,7 @@ pub struct Report {
 }
 
 /// Forks and wake-ups, each counted on the CPU on which the task then ran.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Started {
     pub forks: u64,
     pub wakeups: u64,
@@ -38,13 +38,13 @@ pub struct Started {
     pub busiest_two: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CpuStarted {
     pub cpu: usize,
     pub started: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct ForkFigures {
     pub all: u64,
     pub on_parent_cpu: f64,
@@ -57,7 +57,7 @@ pub struct ForkFigures {
     pub moved_us: Quantiles,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Waits {
     /// From wake-up until the task ran.
     pub woken: Quantiles,
@@ -66,7 +66,7 @@ pub struct Waits {
 }
 
 /// In microseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Quantiles {
     pub count: u64,
     pub p50: f64,
@@ -75,7 +75,7 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CpuTime {
     pub total_ms: f64,
     pub idle_share: f64,
@@ -84,7 +84,7 @@ pub struct CpuTime {
     pub tasks: Vec<TaskTime>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct TaskTime {
     pub pid: u32,
     /// Empty for a task that has not ended.
@@ -95,7 +95,7 @@ pub struct TaskTime {
 
 /// CPU time that was idle while an eligible task of the tree had been waiting
 /// for longer than a millisecond (see `conserve`).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct WorkConservation {
     pub late_waits: u64,
     pub idle_while_waiting_ms: f64,

@@ -17,7 +17,7 @@ use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
-use freqlock::{compare, preflight, stats};
+use freqlock::{compare, preflight, promises, stats};
 use log::{error, info, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
@@ -57,6 +57,11 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
             show(format, &predictions, Predictions::text)?;
         }
+        Some(Command::Promises(opts)) => show(
+            &opts.format,
+            &promises::judge(&opts.results)?,
+            ToString::to_string,
+        )?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
         Some(Command::Compare(args)) => return Ok(compare::run(args)?),
         None => run(&opts.run)?,

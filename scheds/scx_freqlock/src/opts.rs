@@ -13,6 +13,7 @@ use freqlock::knobs::{KnobArgs, Tunables};
 use freqlock::mode::Mode;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ pub enum Command {
     /// Run a command and report what the callbacks of the sched_ext scheduler
     /// in charge took meanwhile
     Cost(CostOpts),
+    /// Judge what scripts/measure has measured, which calls this
+    #[command(hide = true)]
+    Promises(PromisesOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
     Compare(compare::Args),
@@ -64,6 +68,15 @@ pub struct FormatOpts {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PromisesOpts {
+    /// The folder with the measurements
+    pub results: PathBuf,
+
+    #[command(flatten)]
+    pub format: FormatOpts,
 }
 
 #[derive(Debug, Args)]

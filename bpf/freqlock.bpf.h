@@ -41,6 +41,7 @@ enum fl_task_flags {
 	FL_TASK_PARK = 1 << 1,		/* enqueue shall park it */
 	FL_TASK_PREDICTED = 1 << 2,	/* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,		/* select_cpu chose its CPU, enqueue follows */
+	FL_TASK_TO_IDLE = 1 << 4,	/* was sent to an idle CPU */
 };
 
 struct task_ctx {
@@ -61,6 +62,7 @@ struct task_ctx {
 	u64 queued_work;	/* what it adds to its CPU's queued_work */
 	s32 queued_cpu;		/* there, or -1 */
 	s32 vtime_cpu;		/* or FL_ASLEEP */
+	s32 child_cpu;		/* where its latest child was sent, -1 none */
 	s32 park_target;	/* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };
@@ -80,6 +82,7 @@ struct cpu_ctx {
 	u64 queued_work;
 	u64 next_balance;
 	u64 speed_at;		/* time of @speed */
+	u64 idle_exit;		/* average time from being sent a task while idle to running it */
 	u64 exit_leave;		/* average time from waking another to leaving, when exiting */
 	u32 speed;		/* SPEED_ONE for full */
 	u32 util;		/* 0..1024 */
@@ -199,7 +202,7 @@ u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 		   u64 now, u64 wake_flags);
 int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		  u64 now, bool runnable);
-int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, u64 now);
+int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 
 /* park.bpf.c */
 int fl_park_arm(s32 cpu, u64 now, u64 delay_ns);

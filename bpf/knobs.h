@@ -27,7 +27,7 @@ KNOB(nest_idle_us, "us", 10000, 100, 10000000, "Mode nest: an idle CPU stays in 
 KNOB(park_margin_us, "us", 50, 1, 100000, "Mode auto: a task that waits for a CPU to become free moves when it still waits this long after the predicted wait")
 KNOB(park_max_us, "us", 400, 0, 100000, "Mode auto: longest predicted wait for which a task is kept waiting for a busy CPU while another is idle")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
-KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, "Cost of waking an idle CPU")
+KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, "Time that an idle CPU takes to run a task sent to it, until it has been measured")
 KNOB(move_core_ns, "ns", 1000, 0, 10000000, "Cost of moving a task to another hardware thread of its core")
 KNOB(move_llc_ns, "ns", 8000, 0, 10000000, "Cost of moving a task to another core under the same last-level cache")
 KNOB(move_node_ns, "ns", 40000, 0, 10000000, "Cost of moving a task to another last-level cache of the same node")

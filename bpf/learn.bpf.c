@@ -181,10 +181,16 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	return 0;
 }
 
-/* @tctx begins to run at @now: compare the wait that was predicted. */
-int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, u64 now)
+/* @tctx begins to run on @cpu: compare the wait that was predicted. */
+int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 wait = now - tctx->waiting_since;
+
 	if (tctx->flags & FL_TASK_PREDICTED)
-		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, now - tctx->waiting_since);
+		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, wait);
+	/* A CPU that was stolen by the host for long says nothing about leaving idle. */
+	if (tctx->flags & FL_TASK_TO_IDLE && wait < LEARN_IDLE_EXIT_MAX_NS)
+		cctx->idle_exit = learn_average(cctx->idle_exit, wait);
 	return 0;
 }

@@ -143,7 +143,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
 							   (s32)bpf_cpumask_first(p->cpus_ptr);
 
-	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE);
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl.now;
 	cpu = fl_place(p, tctx, &pl);
@@ -153,6 +153,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		tctx->predicted_wait = pl.wait_ns;
 	}
 	if (pl.idle) {
+		tctx->flags |= FL_TASK_TO_IDLE;
 		vtime_join(tctx, cpu);
 		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(),
 						tctx->weight);
@@ -301,7 +302,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(), tctx->weight);
 	tctx->run_start = now;
 
-	fl_learn_wait(tctx, now);
+	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
 			fl_count(park_ran);
@@ -374,6 +375,7 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	tctx->queued_cpu = -1;
 	tctx->vtime_cpu = FL_ASLEEP;
 	tctx->park_target = -1;
+	tctx->child_cpu = -1;
 	weigh(p, tctx);
 	if (!args->fork)
 		return 0;

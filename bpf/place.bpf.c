@@ -15,11 +15,11 @@
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
 	s32 near;		/* the first that is idle, -1 none */
-	s32 warm;		/* the fastest now; of equals the one that ran last */
+	s32 warm;		/* the fastest now; of equals the one that was busiest of late */
 	s32 fast;		/* the nearest of the highest capacity */
 	u32 warm_speed;
 	u32 fast_capacity;
-	u64 warm_stop;
+	u32 warm_util;
 	bool nest_only;		/* look only at CPUs of the warm set */
 };
 
@@ -33,7 +33,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 
 	scan->near = scan->warm = scan->fast = -1;
 	scan->warm_speed = scan->fast_capacity = 0;
-	scan->warm_stop = 0;
+	scan->warm_util = 0;
 
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
@@ -48,7 +48,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	bpf_for(i, 0, n) {
 		s32 cpu = order->cpu[i & (FL_MAX_CPUS - 1)];
 		struct cpu_ctx *cctx = fl_cpu(cpu);
-		u32 speed, capacity;
+		u32 speed, util, capacity;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !fl_allowed(p, cpu))
 			continue;
@@ -57,11 +57,12 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		if (scan->near < 0)
 			scan->near = cpu;
 		speed = fl_speed(cpu, now);
+		util = util_update(cctx->util, now - cctx->speed_at, false);
 		if (scan->warm < 0 || speed > scan->warm_speed ||
-		    (speed == scan->warm_speed && cctx->last_stop > scan->warm_stop)) {
+		    (speed == scan->warm_speed && util > scan->warm_util)) {
 			scan->warm = cpu;
 			scan->warm_speed = speed;
-			scan->warm_stop = cctx->last_stop;
+			scan->warm_util = util;
 		}
 		capacity = fl_topo(cpu)->capacity;
 		if (capacity > scan->fast_capacity) {
@@ -240,7 +241,8 @@ __noinline int fl_predict(struct placement *pl __arg_nonnull, u64 burst, s32 cpu
 	c->move = cost_of_move(pl->prev_cpu, cpu);
 	c->run = finish_run(burst, speed, ramp ? top : speed, ramp);
 	if (idle) {
-		c->wait = tunables.idle_exit_ns;
+		/* What this CPU saw last stands for all: a difference would be noise. */
+		c->wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
 		return 0;
 	}
 	ran = since && pl->now > since ? pl->now - since : 0;
@@ -253,79 +255,108 @@ __noinline int fl_predict(struct placement *pl __arg_nonnull, u64 burst, s32 cpu
 	return 0;
 }
 
+/* Candidates of auto in the order in which they win when they finish alike. */
+enum auto_choice { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST };
+
 /*
  * auto: the candidate that finishes first. While some CPU is idle, a busy one
  * is a candidate only if it is expected to be free within park_max_us; with
  * nothing idle, it is a question of the shortest wait.
+ *
+ * The home of a forked task is the CPU to which its parent's previous child
+ * went: a script's commands then follow each other there, also when a kernel
+ * thread happens to be in the way for a moment.
  */
 static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
-	enum { LOCAL, PREV, WARM, FAST } why = LOCAL;
+	enum auto_choice why = AUTO_LOCAL;
 	struct candidate best = { .cpu = -1 }, c = {};
 	u64 burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	u64 park_max = tunables.park_max_us * FL_USEC;
+	struct task_ctx *parent = NULL;
 	struct idle_scan scan = {};
-	bool prev_idle;
-	s32 cpu;
+	bool prev_idle, home_idle = false, idle = true;
+	s32 home = -1;
 
 	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	prev_idle = scan.near == pl->prev_cpu;
+	if (pl->fork && pl->from_task) {
+		parent = fl_task(bpf_get_current_task_btf());
+		home = parent ? parent->child_cpu : -1;
+	}
 
 	if (pl->from_task && fl_allowed(p, pl->this_cpu)) {
 		fl_predict(pl, burst, pl->this_cpu, false, &c);
-		if (scan.near < 0 || c.wait <= park_max)
+		if (scan.near < 0 || c.wait <= park_max) {
 			best = c;
+			idle = false;
+		}
 	}
 	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
 		fl_predict(pl, burst, pl->prev_cpu, prev_idle, &c);
 		if ((scan.near < 0 || prev_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
 			best = c;
-			why = PREV;
+			idle = prev_idle;
+			why = AUTO_PREV;
+		}
+	}
+	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home)) {
+		home_idle = home == scan.warm || home == scan.near || !fl_is_busy(home);
+		fl_predict(pl, burst, home, home_idle, &c);
+		if ((scan.near < 0 || home_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
+			best = c;
+			idle = home_idle;
+			why = AUTO_HOME;
 		}
 	}
 	if (scan.warm >= 0 && scan.warm != pl->prev_cpu) {
 		fl_predict(pl, burst, scan.warm, true, &c);
 		if (candidate_better(&c, &best)) {
 			best = c;
-			why = WARM;
+			idle = true;
+			why = AUTO_WARM;
 		}
 	}
-	if (scan.fast >= 0 && scan.fast != scan.warm && scan.fast != pl->prev_cpu) {
+	if (scan.fast >= 0 && scan.fast_capacity > fl_topo(scan.warm)->capacity) {
 		fl_predict(pl, burst, scan.fast, true, &c);
 		if (candidate_better(&c, &best)) {
 			best = c;
-			why = FAST;
+			idle = true;
+			why = AUTO_FAST;
 		}
 	}
 	if (best.cpu < 0)
 		return place_off(p, pl);
 
-	cpu = best.cpu;
 	pl->wait_ns = best.wait;
+	if (parent)
+		parent->child_cpu = best.cpu;
 	if (scan.near < 0) {
 		fl_count(auto_busy);
-		return queue_on(cpu);
+		return queue_on(best.cpu);
 	}
 	switch (why) {
-	case LOCAL:
+	case AUTO_LOCAL:
 		fl_count(auto_local);
 		if (pl->leave_ns != FL_NONE)
 			fl_count(auto_leaving);
-		return park_on(pl, cpu, best.wait + tunables.park_margin_us * FL_USEC, scan.warm);
-	case PREV:
-		fl_count(auto_prev);
-		if (!prev_idle)
-			return park_on(pl, cpu, best.wait + tunables.park_margin_us * FL_USEC,
-				       scan.warm);
 		break;
-	case WARM:
+	case AUTO_PREV:
+		fl_count(auto_prev);
+		break;
+	case AUTO_HOME:
+		fl_count(auto_home);
+		break;
+	case AUTO_WARM:
 		fl_count(auto_warm);
 		break;
-	case FAST:
+	case AUTO_FAST:
 		fl_count(auto_fast);
 		break;
 	}
-	return take_idle(p, pl, cpu);
+	if (idle)
+		return take_idle(p, pl, best.cpu);
+	return park_on(pl, best.cpu, best.wait + tunables.park_margin_us * FL_USEC, scan.warm);
 }
 
 /* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */

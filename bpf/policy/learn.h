@@ -13,7 +13,8 @@ enum {
 	LEARN_MAX_NS = 1000 * 1000 * 1000,
 	/* Taken for a task of which nothing is known. */
 	LEARN_UNKNOWN_BURST_NS = 1000 * 1000,
-	LEARN_UNKNOWN_LEAVE_NS = 10 * 1000 * 1000,
+	/* Idle CPUs that take longer than this did not take it to wake up. */
+	LEARN_IDLE_EXIT_MAX_NS = 1000 * 1000,
 };
 
 /*

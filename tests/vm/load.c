@@ -8,7 +8,7 @@
  *   load fork n=200 child-us=50 parent-us=0 gap-us=0 pipe=0 cpu=-1
  *   load pingpong n=500 work-us=20
  *   load hogs ms=2000 cpu=-1 nice=0,5,-5
- *   load release n=8 cpu=0
+ *   load release n=8 cpu=-1
  *   load affinity n=8 ms=3000
  *   load requeue n=50 cpu=0 to=1
  *   load wakes n=200 hogs=2 cpu=0 us=1000
@@ -44,7 +44,6 @@ enum {
 struct task_note {
 	volatile int cpu;  /* where it ran last, -1 before it ran */
 	volatile int goal; /* requeue: where it is expected */
-	volatile bool ran; /* hogs: has come to some CPU */
 	volatile long checks;
 	volatile long wrong;
 	volatile uint64_t seen[MAX_CPUS]; /* loops done on each CPU */
@@ -52,7 +51,7 @@ struct task_note {
 
 static struct shared {
 	volatile bool stop;
-	volatile bool count; /* hogs: note CPUs only while this is set */
+	volatile bool count; /* hogs: count loops only while this is set */
 	struct task_note task[MAX_TASKS];
 } *shared;
 
@@ -168,7 +167,8 @@ static int bell[2];
 
 static void ring(void)
 {
-	if (write(bell[1], "", 1) != 1)
+	/* Full is loud enough. */
+	if (write(bell[1], "", 1) != 1 && errno != EAGAIN)
 		_exit(3);
 }
 
@@ -223,7 +223,7 @@ static void cmd_fork(void)
 
 	for (long i = 0; i < n; i++) {
 		struct task_note *note = &shared->task[0];
-		int here, fds[2];
+		int here, after, fds[2];
 		pid_t pid;
 
 		/* Lets the CPU of the child before become idle. */
@@ -242,12 +242,14 @@ static void cmd_fork(void)
 			burn_us(child_us);
 			_exit(by_pipe && write(fds[1], "", 1) != 1);
 		}
+		/* The parent itself may have been moved on its way through fork. */
+		after = sched_getcpu();
 		if (parent_us) {
 			uint64_t end = clock_ns(CLOCK_MONOTONIC) + parent_us * 1000ull;
 
 			while (note->cpu < 0 && clock_ns(CLOCK_MONOTONIC) < end)
 				;
-			meanwhile += note->cpu >= 0 && note->cpu != here;
+			meanwhile += note->cpu >= 0 && note->cpu != after;
 		}
 		if (by_pipe) {
 			char byte;
@@ -260,8 +262,10 @@ static void cmd_fork(void)
 		}
 		reap(pid);
 		events[note->cpu]++;
-		local += note->cpu == here;
-		remote += note->cpu != here;
+		if (note->cpu == here || note->cpu == after)
+			local++;
+		else
+			remote++;
 	}
 	printf("forks=%ld local=%ld remote=%ld meanwhile=%ld ", n, local, remote, meanwhile);
 	print_spread(events);
@@ -304,7 +308,7 @@ static void cmd_pingpong(void)
 	print_spread(events);
 }
 
-/* Loops until told to stop; rings once for every CPU that it comes to. */
+/* Loops until told to stop; rings whenever it comes to another CPU. */
 static void hog(int i)
 {
 	struct task_note *note = &shared->task[i];
@@ -312,14 +316,26 @@ static void hog(int i)
 	while (!shared->stop) {
 		int cpu = sched_getcpu();
 
-		note->cpu = cpu;
-		if (shared->count && !note->seen[cpu]++) {
-			note->ran = true;
+		if (shared->count)
+			note->seen[cpu]++;
+		if (note->cpu != cpu) {
+			note->cpu = cpu;
 			ring();
 		}
 		for (volatile int spin = 0; spin < 2000; spin++)
 			;
 	}
+}
+
+static pid_t spawn_hog(int i, int cpu)
+{
+	pid_t pid;
+
+	shared->task[i].cpu = -1;
+	pid = spawn(hog, i);
+	if (cpu >= 0)
+		pin(pid, cpu);
+	return pid;
 }
 
 static void stop_hogs(const pid_t *pid, int n)
@@ -365,11 +381,9 @@ static void cmd_hogs(void)
 	if (setpriority(PRIO_PROCESS, 0, -20))
 		die("setpriority: %s", strerror(errno));
 	for (char *nice = strtok(list, ","); nice && n < MAX_TASKS; nice = strtok(NULL, ",")) {
-		pid[n] = spawn(hog, n);
+		pid[n] = spawn_hog(n, cpu);
 		if (setpriority(PRIO_PROCESS, pid[n], strtol(nice, NULL, 0)))
 			die("setpriority: %s", strerror(errno));
-		if (cpu >= 0)
-			pin(pid[n], cpu);
 		n++;
 	}
 	for (int i = 0; i < n; i++)
@@ -384,40 +398,44 @@ static void cmd_hogs(void)
 	stop_hogs(pid, n);
 }
 
-/* Busy loops pinned to one CPU, then set free: idle CPUs must come for them. */
+/* CPUs on which the hogs are now. */
+static int cpus_of_hogs(int n)
+{
+	bool seen[MAX_CPUS] = {};
+	int cpus = 0;
+
+	for (int i = 0; i < n; i++) {
+		int cpu = shared->task[i].cpu;
+
+		if (cpu >= 0 && !seen[cpu]) {
+			seen[cpu] = true;
+			cpus++;
+		}
+	}
+	return cpus;
+}
+
+/*
+ * Busy loops, as many as there are CPUs or more, that must come to be on all of
+ * them: from where they were forked, or from the one CPU that they were pinned to.
+ */
 static void cmd_release(void)
 {
-	int n = number("n", 8), cpu = number("cpu", 0);
-	int want = CPU_COUNT(&all_cpus), cpus = 0;
+	int n = number("n", 8), cpu = number("cpu", -1);
 	pid_t pid[MAX_TASKS];
 	bool rang = true;
+	int cpus;
 
 	for (int i = 0; i < n; i++)
-		shared->task[i].cpu = -1;
-	shared->count = true;
-	for (int i = 0; i < n; i++) {
-		pid[i] = spawn(hog, i);
-		pin(pid[i], cpu);
-	}
-	for (int i = 0; i < n; i++)
-		while (rang && !shared->task[i].seen[cpu])
+		pid[i] = spawn_hog(i, cpu);
+	for (int i = 0; i < n && cpu >= 0; i++)
+		while (rang && shared->task[i].cpu != cpu)
 			rang = wait_for_bell();
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && cpu >= 0; i++)
 		set_affinity(pid[i], &all_cpus);
-	while (rang) {
-		bool seen[MAX_CPUS] = {};
-
-		cpus = 0;
-		for (int i = 0; i < n; i++)
-			for (int c = 0; c < MAX_CPUS; c++)
-				if (shared->task[i].seen[c] && !seen[c]) {
-					seen[c] = true;
-					cpus++;
-				}
-		if (cpus >= want)
-			break;
-		rang = wait_for_bell();
-	}
+	do {
+		cpus = cpus_of_hogs(n);
+	} while (cpus < CPU_COUNT(&all_cpus) && rang && (rang = wait_for_bell()));
 	printf("hogs=%d cpus=%d\n", n, cpus);
 	stop_hogs(pid, n);
 }
@@ -509,10 +527,8 @@ static void cmd_requeue(void)
 	struct task_note *note = &shared->task[HOGS];
 	pid_t pid[HOGS + 1];
 
-	for (int i = 0; i < HOGS; i++) {
-		pid[i] = spawn(hog, i);
-		pin(pid[i], home);
-	}
+	for (int i = 0; i < HOGS; i++)
+		pid[i] = spawn_hog(i, home);
 	note->goal = -1;
 	pid[HOGS] = spawn(traveller, HOGS);
 	for (int i = 0; i < n; i++) {
@@ -535,10 +551,8 @@ static void cmd_wakes(void)
 	long n = number("n", 200), us = number("us", 1000), woken = 0;
 	pid_t pid[MAX_TASKS];
 
-	for (int i = 0; i < hogs; i++) {
-		pid[i] = spawn(hog, i);
-		pin(pid[i], cpu);
-	}
+	for (int i = 0; i < hogs; i++)
+		pid[i] = spawn_hog(i, cpu);
 	pin(0, cpu);
 	for (long i = 0; i < n; i++) {
 		sleep_us(us);
@@ -553,13 +567,10 @@ static void cmd_hold(void)
 {
 	int n = number("n", 2), cpu = number("cpu", -1), nice = number("nice", 0);
 
-	shared->count = true;
 	for (int i = 0; i < n; i++) {
-		pid_t pid = spawn(hog, i);
+		pid_t pid = spawn_hog(i, cpu);
 
-		if (cpu >= 0)
-			pin(pid, cpu);
-		while (!shared->task[i].ran)
+		while (shared->task[i].cpu < 0)
 			if (!wait_for_bell())
 				die("a busy loop does not run");
 		if (setpriority(PRIO_PROCESS, pid, nice))
@@ -588,7 +599,7 @@ int main(int argc, char **argv)
 		      0);
 	if (shared == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
-	if (pipe(bell))
+	if (pipe(bell) || fcntl(bell[1], F_SETFL, O_NONBLOCK))
 		die("pipe: %s", strerror(errno));
 	if (sched_getaffinity(0, sizeof(all_cpus), &all_cpus))
 		die("sched_getaffinity: %s", strerror(errno));

@@ -8,6 +8,8 @@
 //! and [`report`] make the tables of it, [`machine`] says where all this ran.
 
 mod args;
+#[cfg(test)]
+mod bench_tests;
 mod engine;
 mod machine;
 mod plan;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The workloads of bench/ that need nothing fetched, small ones of them.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::record::{parse_metrics, Metric};
+
+/// Prepares and runs a workload of bench/, with its cache in a folder of its own.
+fn bench(name: &str, small: &[(&str, &str)]) -> Vec<Metric> {
+    let cache = tempfile::tempdir().unwrap();
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("bench")
+        .join(name);
+    let call = |program: &str| {
+        let output = Command::new(dir.join(program))
+            .env("XDG_CACHE_HOME", cache.path())
+            .envs(small.iter().copied())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}/{program}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    call("prepare");
+    call("prepare");
+    let metrics = parse_metrics(&call("run")).unwrap();
+    call("cleanup");
+    assert!(!cache.path().join("scx_freqlock/bench").join(name).exists());
+    metrics
+}
+
+fn names(metrics: &[Metric]) -> Vec<&str> {
+    metrics.iter().map(|metric| metric.name.as_str()).collect()
+}
+
+#[test]
+fn forkwait_measures() {
+    let metrics = bench(
+        "forkwait",
+        &[("FORKWAIT_SECONDS", "1"), ("FORKWAIT_CHAINS", "2")],
+    );
+    assert_eq!(names(&metrics), ["mean", "p99"]);
+    assert!(
+        metrics[0].value > 10.0,
+        "no process takes less than 10 us: {metrics:?}"
+    );
+    assert!(metrics[1].value >= metrics[0].value / 2.0, "{metrics:?}");
+}
+
+#[test]
+fn schbench_measures() {
+    let metrics = bench(
+        "schbench",
+        &[("SCHBENCH_SECONDS", "1"), ("SCHBENCH_STEPS", "1000")],
+    );
+    assert_eq!(
+        names(&metrics),
+        ["wakeup_p50", "wakeup_p99", "wakeup_p99.9", "requests"]
+    );
+    let [p50, p99, p999, requests] = [0, 1, 2, 3].map(|i| metrics[i].value);
+    assert!(0.0 < p50 && p50 <= p99 && p99 <= p999, "{metrics:?}");
+    assert!(requests > 100.0, "{metrics:?}");
+}
+
+#[test]
+fn configure_measures() {
+    let metrics = bench("configure", &[("CONFIGURE_CHECKS", "2")]);
+    assert_eq!(names(&metrics), ["time"]);
+    assert!(metrics[0].value > 1.0, "{metrics:?}");
+}
+
+#[test]
+fn workloads_refuse_nonsense_in_one_line() {
+    for (name, variable) in [
+        ("forkwait", "FORKWAIT_CHAINS"),
+        ("schbench", "SCHBENCH_WORKERS"),
+        ("configure", "CONFIGURE_CHECKS"),
+        ("hackbench", "HACKBENCH_LOOPS"),
+        ("kbuild", "KBUILD_JOBS"),
+    ] {
+        let run = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("bench")
+            .join(name)
+            .join("run");
+        let output = Command::new(run).env(variable, "many").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            format!("bench/{name}/run: {variable}=many is not a whole number above 0\n")
+        );
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -61,6 +61,8 @@ pub enum Verdict {
 
 #[derive(Debug, Serialize)]
 pub struct Table {
+    /// Where it was measured.
+    pub machine: Vec<String>,
     pub lines: Vec<Line>,
 }
 
@@ -194,7 +196,13 @@ pub fn judge(results: &Path) -> Result<Table, Error> {
         }
     }
     lines.extend(cost(results)?);
-    Ok(Table { lines })
+    let machine = results.join("machine");
+    let machine = if machine.exists() {
+        lines_of(&machine)?
+    } else {
+        Vec::new()
+    };
+    Ok(Table { machine, lines })
 }
 
 fn verdict(judged: bool, met: Option<bool>) -> Verdict {
@@ -502,6 +510,9 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.machine {
+            writeln!(f, "{line}")?;
+        }
         let mut row = |promise: &str, scheduler: &str, wanted: &str, verdict: &str, got: &str| {
             let line = format!("{promise:<51} {scheduler:<11} {wanted:>10}  {verdict:<7}  {got}");
             writeln!(f, "{}", line.trim_end())

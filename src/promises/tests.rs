@@ -216,7 +216,9 @@ fn the_table_names_a_promise_once() {
     for name in ["spread.auto", "spread.eevdf"] {
         fs::write(folder.path().join(name), "6.0\n").unwrap();
     }
+    fs::write(folder.path().join("machine"), "Linux 7 on 4 CPUs\n").unwrap();
     let text = judge(folder.path()).unwrap().to_string();
+    assert!(text.starts_with("Linux 7 on 4 CPUs\n"), "{text}");
     assert_eq!(text.matches("reach every CPU").count(), 1, "{text}");
     assert!(text.contains("NOT MET"), "{text}");
 }

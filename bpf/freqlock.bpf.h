@@ -15,55 +15,55 @@
 #include "policy/finish.h"
 #include "policy/modes.h"
 
-#define FL_USEC		1000ULL
-#define FL_NONE		(~0ULL)
-#define FL_ASLEEP	(-1)
+#define FL_USEC   1000ULL
+#define FL_NONE   (~0ULL)
+#define FL_ASLEEP (-1)
 
 /*
  * Queues: each CPU has one from which every CPU may take (its id is the CPU's)
  * and one of parked tasks, which wait for this CPU on purpose and are left
  * alone until their time is over.
  */
-#define FL_PARK_BIT	(1ULL << 16)
-#define fl_queue(cpu)	((u64)(cpu))
-#define fl_park(cpu)	((u64)(cpu) | FL_PARK_BIT)
+#define FL_PARK_BIT   (1ULL << 16)
+#define fl_queue(cpu) ((u64)(cpu))
+#define fl_park(cpu)  ((u64)(cpu) | FL_PARK_BIT)
 
 /* What a task does that makes another one runnable; it may leave its CPU next. */
 enum fl_event {
 	FL_EVENT_FORK,
 	FL_EVENT_WAKE,
-	FL_EVENT_SYNC,	/* wake-up that says the waker is about to sleep */
+	FL_EVENT_SYNC, /* wake-up that says the waker is about to sleep */
 	FL_NR_EVENTS,
 };
 
 enum fl_task_flags {
-	FL_TASK_FORKED = 1 << 0,	/* has not run yet */
-	FL_TASK_PARK = 1 << 1,		/* enqueue shall park it */
-	FL_TASK_PREDICTED = 1 << 2,	/* a wait was predicted, to be compared */
-	FL_TASK_ASKED = 1 << 3,		/* select_cpu chose its CPU, enqueue follows */
-	FL_TASK_TO_IDLE = 1 << 4,	/* was sent to an idle CPU */
+	FL_TASK_FORKED = 1 << 0,    /* has not run yet */
+	FL_TASK_PARK = 1 << 1,      /* enqueue shall park it */
+	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
+	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
+	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
 };
 
 struct task_ctx {
-	u64 vtime;		/* virtual time on the clock of @vtime_cpu; asleep, less that clock */
+	u64 vtime; /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 deadline;
 	u64 weight;
-	u64 run_start;		/* 0 when not running */
-	u64 ran;		/* ns since it last slept */
-	u64 work;		/* the same, in ns at full speed */
-	u64 burst;		/* average work between sleeps, 0 unknown */
-	u64 waiting_since;	/* when it last became runnable */
-	u64 predicted_wait;	/* ns, with FL_TASK_PREDICTED */
+	u64 run_start;      /* 0 when not running */
+	u64 ran;            /* ns since it last slept */
+	u64 work;           /* the same, in ns at full speed */
+	u64 burst;          /* average work between sleeps, 0 unknown */
+	u64 waiting_since;  /* when it last became runnable */
+	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
-	u64 event_at[FL_NR_EVENTS];	/* first since it last left its CPU, 0 none */
-	u64 leave[FL_NR_EVENTS];	/* average time from such an event to leaving */
-	u64 class_key;		/* of the fork that made this task */
-	u64 fork_key;		/* of the fork that it made itself last */
-	u64 queued_work;	/* what it adds to its CPU's queued_work */
-	s32 queued_cpu;		/* there, or -1 */
-	s32 vtime_cpu;		/* or FL_ASLEEP */
-	s32 child_cpu;		/* where its latest child was sent, -1 none */
-	s32 park_target;	/* idle CPU to go to when the wait was too long, or -1 */
+	u64 event_at[FL_NR_EVENTS]; /* first since it last left its CPU, 0 none */
+	u64 leave[FL_NR_EVENTS];    /* average time from such an event to leaving */
+	u64 class_key;              /* of the fork that made this task */
+	u64 fork_key;               /* of the fork that it made itself last */
+	u64 queued_work;            /* what it adds to its CPU's queued_work */
+	s32 queued_cpu;             /* there, or -1 */
+	s32 vtime_cpu;              /* or FL_ASLEEP */
+	s32 child_cpu;              /* where its latest child was sent, -1 none */
+	s32 park_target;            /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };
 
@@ -73,20 +73,20 @@ struct task_ctx {
  * prediction, and the timer of parked tasks bounds what that can cost.
  */
 struct cpu_ctx {
-	u64 vclock;		/* vtime of the latest task to be picked */
-	u64 running_since;	/* 0: runs no task of ours */
+	u64 vclock;        /* vtime of the latest task to be picked */
+	u64 running_since; /* 0: runs no task of ours */
 	u64 running_deadline;
-	u64 running_rest;	/* work the running task was expected to have left at its start */
-	u64 leave_at;		/* when the running task is expected to leave by itself, 0 unknown */
-	u64 last_stop;		/* when it last ceased to run a task */
+	u64 running_rest; /* work the running task was expected to have left at its start */
+	u64 leave_at;     /* when the running task is expected to leave by itself, 0 unknown */
+	u64 last_stop;    /* when it last ceased to run a task */
 	u64 queued_work;
 	u64 next_balance;
-	u64 speed_at;		/* time of @speed */
-	u64 idle_exit;		/* average time from being sent a task while idle to running it */
-	u64 exit_leave;		/* average time from waking another to leaving, when exiting */
-	u32 speed;		/* SPEED_ONE for full */
-	u32 util;		/* 0..1024 */
-	u32 asked;		/* last request to schedutil */
+	u64 speed_at;   /* time of @speed */
+	u64 idle_exit;  /* average time from being sent a task while idle to running it */
+	u64 exit_leave; /* average time from waking another to leaving, when exiting */
+	u32 speed;      /* SPEED_ONE for full */
+	u32 util;       /* 0..1024 */
+	u32 asked;      /* last request to schedutil */
 	/*
 	 * A task may be parked here; false says none. Set before one is
 	 * inserted, cleared by the CPU when it finds none: in between, one that
@@ -101,8 +101,8 @@ struct cpu_stats {
 
 /* By parent command and kind of fork. */
 struct fork_class {
-	u64 leave;	/* average time from such a fork to the parent's leaving its CPU */
-	u64 burst;	/* average first burst of such a child */
+	u64 leave; /* average time from such a fork to the parent's leaving its CPU */
+	u64 burst; /* average first burst of such a child */
 };
 
 struct task_ctx_map {
@@ -135,14 +135,14 @@ struct cpu_order_map {
 struct cpu_order_map cpu_orders __weak SEC(".maps");
 
 /* Masking is how the verifier sees that a CPU id is in range. */
-#define fl_cpu(id)	(&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])
-#define fl_topo(id)	(&cpu_topo[(u32)(id) & (FL_MAX_CPUS - 1)])
+#define fl_cpu(id)  (&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])
+#define fl_topo(id) (&cpu_topo[(u32)(id) & (FL_MAX_CPUS - 1)])
 
 /*
  * Counts on the CPU that it happens on. An interrupt between load and store may
  * lose a count; that is all it can do.
  */
-#define fl_count(name)									\
+#define fl_count(name) \
 	(cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)].count[FL_STAT_##name]++)
 
 static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
@@ -177,14 +177,14 @@ struct placement {
 	u64 wake_flags;
 	s32 prev_cpu;
 	s32 this_cpu;
-	u64 leave_ns;		/* until the task on this_cpu leaves it by itself, FL_NONE unknown */
+	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
-	bool from_task;		/* forked or woken by the task on this_cpu, not by an interrupt */
-	bool idle;		/* out: the CPU was idle and has been claimed */
-	bool park;		/* out: wait there on purpose */
-	s32 park_target;	/* out: idle CPU for when the wait was too long, or -1 */
-	u64 park_ns;		/* out: how long to wait at most */
-	u64 wait_ns;		/* out: predicted wait */
+	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
+	bool idle;       /* out: the CPU was idle and has been claimed */
+	bool park;       /* out: wait there on purpose */
+	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
+	u64 park_ns;     /* out: how long to wait at most */
+	u64 wait_ns;     /* out: predicted wait */
 };
 
 /* place.bpf.c */
@@ -200,8 +200,8 @@ u32 fl_freq_stopping(s32 cpu, u64 now);
 /* learn.bpf.c */
 u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		   u64 now, u64 wake_flags);
-int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		  u64 now, bool runnable);
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
+		  bool runnable);
 int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 
 /* park.bpf.c */

@@ -21,9 +21,9 @@ typedef int64_t s64;
 enum fl_consts {
 	FL_ABI_VERSION = 1,
 	FL_MAX_CPUS = 1024,
-	FL_FULL_SPEED = 1024,	/* speeds and shares are 0..1024 */
-	FL_HIST_SLOTS = 24,	/* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
-	FL_MAX_CLASSES = 4096,	/* fork classes remembered, least recently used go */
+	FL_FULL_SPEED = 1024,  /* speeds and shares are 0..1024 */
+	FL_HIST_SLOTS = 24,    /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
+	FL_MAX_CLASSES = 4096, /* fork classes remembered, least recently used go */
 };
 
 /* Placement, as ARCHITECTURE.md describes each. */
@@ -39,11 +39,11 @@ enum fl_mode {
 
 /* Where a CPU's present speed comes from, best first after TEST. */
 enum fl_freq_source {
-	FL_FREQ_TEST,		/* set per CPU by a test */
-	FL_FREQ_CPUPERF,	/* scx_bpf_cpuperf_cur() */
-	FL_FREQ_APERF,		/* APERF/MPERF counters */
-	FL_FREQ_TRACEPOINT,	/* power:cpu_frequency */
-	FL_FREQ_RECENCY,	/* rises with busy time, decays with idle time */
+	FL_FREQ_TEST,       /* set per CPU by a test */
+	FL_FREQ_CPUPERF,    /* scx_bpf_cpuperf_cur() */
+	FL_FREQ_APERF,      /* APERF/MPERF counters */
+	FL_FREQ_TRACEPOINT, /* power:cpu_frequency */
+	FL_FREQ_RECENCY,    /* rises with busy time, decays with idle time */
 	FL_NR_FREQ_SOURCES,
 };
 
@@ -58,7 +58,7 @@ enum fl_distance {
 };
 
 struct tunables {
-	u64 mode;		/* enum fl_mode */
+	u64 mode; /* enum fl_mode */
 #define KNOB(name, unit, def, min, max, meaning) u64 name;
 #include "knobs.h"
 #undef KNOB
@@ -73,12 +73,12 @@ enum fl_stat {
 
 /* What never changes while loaded, for each CPU; written by the agent. */
 struct cpu_topo {
-	u32 core;		/* all ids are global and dense */
+	u32 core; /* all ids are global and dense */
 	u32 llc;
 	u32 node;
-	u32 capacity;		/* 0..1024 of the machine's largest */
-	s32 sibling;		/* another hardware thread of the core, or -1 */
-	u32 present;		/* 1: exists and was online at start */
+	u32 capacity; /* 0..1024 of the machine's largest */
+	s32 sibling;  /* another hardware thread of the core, or -1 */
+	u32 present;  /* 1: exists and was online at start */
 };
 
 /* All CPUs, nearest first; `first[d]` is where distance d begins. */
@@ -96,6 +96,7 @@ struct fl_hist2 {
 enum fl_hist { FL_HIST_WAIT, FL_HIST_BURST, FL_NR_HISTS };
 
 _Static_assert(sizeof(struct cpu_topo) == 24, "cpu_topo is shared with the agent");
-_Static_assert(sizeof(struct cpu_order) == 28 + 2 * FL_MAX_CPUS, "cpu_order is shared with the agent");
+_Static_assert(sizeof(struct cpu_order) == 28 + 2 * FL_MAX_CPUS,
+	       "cpu_order is shared with the agent");
 
 #endif /* __FREQLOCK_INTF_H */

@@ -145,8 +145,8 @@ u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
  * @p leaves its CPU: to sleep or for good (!@runnable), or because it was
  * preempted. A whole slice after an event counts as having stayed that long.
  */
-int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		  u64 now, bool runnable)
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
+		  bool runnable)
 {
 	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
 	u64 slice = fl_slice(), stayed;

@@ -110,7 +110,8 @@ static bool may_preempt(struct cpu_ctx *cctx, u64 deadline, u64 now)
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
 {
-	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE : weight_of_prio(p->static_prio);
+	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE :
+							 weight_of_prio(p->static_prio);
 }
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -298,8 +299,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (vtime_before(cctx->vclock, tctx->vtime))
 		cctx->vclock = tctx->vtime;
 	cctx->running_rest = burst_rest(tctx);
-	cctx->running_deadline =
-		vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(), tctx->weight);
+	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
+						tctx->weight);
 	tctx->run_start = now;
 
 	fl_learn_wait(tctx, cpu, now);

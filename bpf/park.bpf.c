@@ -10,7 +10,7 @@
 struct park_timer {
 	struct bpf_timer timer;
 	u64 fires_at;
-	u32 seen;	/* in this round; kept here so that the verifier does not unroll it */
+	u32 seen; /* in this round; kept here so that the verifier does not unroll it */
 };
 
 struct {
@@ -21,8 +21,8 @@ struct {
 } park_timers SEC(".maps");
 
 /* More than these at one CPU wait for the next round of the timer. */
-#define PARK_BATCH	64
-#define PARK_AGAIN_NS	(50 * FL_USEC)
+#define PARK_BATCH    64
+#define PARK_AGAIN_NS (50 * FL_USEC)
 
 /*
  * Have the timer of @cpu fire in @delay_ns or before. Two that arm it at once
@@ -77,7 +77,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		if (tctx)
 			tctx->park_until = 0;
 		if (idle >= 0) {
-			/* It may have been taken meanwhile; the kick then sends the CPU back to idle. */
+			/* It may have been taken meanwhile; the kick then sends the CPU back to
+			 * idle. */
 			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
 				fl_count(park_moved);
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);

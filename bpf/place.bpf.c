@@ -14,13 +14,13 @@
 
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
-	s32 near;		/* the first that is idle, -1 none */
-	s32 warm;		/* the fastest now; of equals the one that was busiest of late */
-	s32 fast;		/* the nearest of the highest capacity */
+	s32 near; /* the first that is idle, -1 none */
+	s32 warm; /* the fastest now; of equals the one that was busiest of late */
+	s32 fast; /* the nearest of the highest capacity */
 	u32 warm_speed;
 	u32 fast_capacity;
 	u32 warm_util;
-	bool nest_only;		/* look only at CPUs of the warm set */
+	bool nest_only; /* look only at CPUs of the warm set */
 };
 
 __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 now,
@@ -151,7 +151,8 @@ static s32 place_fork_local(struct task_struct *p, struct placement *pl)
 	u64 bound = tunables.disperse_us * FL_USEC;
 
 	if (pl->fork) {
-		if (fl_allowed(p, pl->this_cpu) && forklocal_keeps_child(nr_running(pl->this_cpu))) {
+		if (fl_allowed(p, pl->this_cpu) &&
+		    forklocal_keeps_child(nr_running(pl->this_cpu))) {
 			fl_count(forklocal_alone);
 			return park_on(pl, pl->this_cpu, bound, -1);
 		}
@@ -215,8 +216,11 @@ static s32 place_nest(struct task_struct *p, struct placement *pl)
 static u64 cost_of_move(s32 from, s32 to)
 {
 	u64 cost[FL_NR_DISTANCES] = {
-		0, tunables.move_core_ns, tunables.move_llc_ns,
-		tunables.move_node_ns, tunables.move_far_ns,
+		0,
+		tunables.move_core_ns,
+		tunables.move_llc_ns,
+		tunables.move_node_ns,
+		tunables.move_far_ns,
 	};
 	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
 	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
@@ -294,7 +298,8 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	}
 	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
 		fl_predict(pl, burst, pl->prev_cpu, prev_idle, &c);
-		if ((scan.near < 0 || prev_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
+		if ((scan.near < 0 || prev_idle || c.wait <= park_max) &&
+		    candidate_better(&c, &best)) {
 			best = c;
 			idle = prev_idle;
 			why = AUTO_PREV;
@@ -303,7 +308,8 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home)) {
 		home_idle = home == scan.warm || home == scan.near || !fl_is_busy(home);
 		fl_predict(pl, burst, home, home_idle, &c);
-		if ((scan.near < 0 || home_idle || c.wait <= park_max) && candidate_better(&c, &best)) {
+		if ((scan.near < 0 || home_idle || c.wait <= park_max) &&
+		    candidate_better(&c, &best)) {
 			best = c;
 			idle = home_idle;
 			why = AUTO_HOME;

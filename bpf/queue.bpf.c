@@ -7,7 +7,7 @@
 #include "freqlock.bpf.h"
 
 /* A busy CPU looks at this many others, nearest first. */
-#define BALANCE_CPUS	16
+#define BALANCE_CPUS 16
 
 /* Tasks parked at @cpu; the look into the queue is saved where none can be. */
 u32 fl_nr_parked(s32 cpu)

@@ -62,8 +62,8 @@ static void run_chain(struct chain *chain, uint64_t until, char *steps)
 
 		one_link(steps);
 		end = now_ns();
-		chain->link_ns[chain->nr_links++] =
-			end - start < UINT32_MAX ? end - start : UINT32_MAX;
+		chain->link_ns[chain->nr_links++] = end - start < UINT32_MAX ? end - start :
+									       UINT32_MAX;
 		start = end;
 	}
 }

@@ -37,15 +37,15 @@ enum {
 };
 
 struct messenger {
-	_Atomic(struct worker *) queue;	/* workers that wait for a message */
-	_Atomic uint32_t posted;	/* bumped with each one that joins */
+	_Atomic(struct worker *) queue; /* workers that wait for a message */
+	_Atomic uint32_t posted;        /* bumped with each one that joins */
 	pthread_t thread;
 };
 
 struct worker {
 	struct worker *next;
 	struct messenger *messenger;
-	_Atomic uint32_t message;	/* 1: there is one */
+	_Atomic uint32_t message; /* 1: there is one */
 	uint64_t woken_ns;
 	uint64_t nr_requests;
 	uint64_t *slots;

@@ -15,8 +15,8 @@
 
 enum {
 	WEIGHT_NICE_0 = 1024,
-	WEIGHT_IDLE = 3,	/* SCHED_IDLE, as the kernel's own class has it */
-	PRIO_NICE_0 = 120,	/* task_struct::static_prio of nice 0 */
+	WEIGHT_IDLE = 3,   /* SCHED_IDLE, as the kernel's own class has it */
+	PRIO_NICE_0 = 120, /* task_struct::static_prio of nice 0 */
 };
 
 /*
@@ -28,9 +28,9 @@ static inline u64 weight_of_prio(s32 static_prio)
 {
 	static const u32 weights[40] = {
 		88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-		9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-		1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-		110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+		9548,  7620,  6100,  4904,  3906,  3121,  2501,  1991,  1586,  1277,
+		1024,  820,   655,   526,   423,   335,   272,   215,   172,   137,
+		110,   87,    70,    56,    45,    36,    29,    23,    18,    15,
 	};
 
 	if (static_prio < 100)
@@ -43,7 +43,7 @@ static inline u64 weight_of_prio(s32 static_prio)
 /* Virtual time (ns at nice 0) that @ran ns of CPU time cost at @weight. */
 static inline u64 vtime_charge(u64 ran, u64 weight)
 {
-	const u64 limit = 1ULL << 53;	/* 104 days: keeps the product in 64 bits */
+	const u64 limit = 1ULL << 53; /* 104 days: keeps the product in 64 bits */
 
 	if (!weight)
 		weight = 1;

@@ -16,7 +16,7 @@
 #include "learn.h"
 
 /* Longest time that the arithmetic tells apart, ns; above 2^31 squares would wrap. */
-#define FINISH_MAX_NS	(1ULL << 31)
+#define FINISH_MAX_NS (1ULL << 31)
 
 static inline u64 finish_min(u64 a, u64 b)
 {
@@ -53,7 +53,8 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 	if (top > FL_FULL_SPEED)
 		top = FL_FULL_SPEED;
 	if (speed >= top || !ramp)
-		return finish_min(burst * FL_FULL_SPEED / (speed > top ? speed : top), FINISH_MAX_NS);
+		return finish_min(burst * FL_FULL_SPEED / (speed > top ? speed : top),
+				  FINISH_MAX_NS);
 
 	ramp = finish_min(ramp, FINISH_MAX_NS);
 	t_top = (u64)(top - speed) * ramp / FL_FULL_SPEED;
@@ -76,10 +77,10 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 
 /* One CPU that the task could go to. */
 struct candidate {
-	s32 cpu;	/* -1: no such candidate */
-	u64 wait;	/* ns until it is free */
-	u64 run;	/* ns for the burst there */
-	u64 move;	/* ns that moving costs */
+	s32 cpu;  /* -1: no such candidate */
+	u64 wait; /* ns until it is free */
+	u64 run;  /* ns for the burst there */
+	u64 move; /* ns that moving costs */
 };
 
 static inline u64 candidate_finish(const struct candidate *c)

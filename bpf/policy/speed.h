@@ -13,14 +13,14 @@
 
 #include "../intf.h"
 
-#define SPEED_SHIFT	10
-#define SPEED_ONE	((u32)FL_FULL_SPEED << SPEED_SHIFT)
+#define SPEED_SHIFT 10
+#define SPEED_ONE   ((u32)FL_FULL_SPEED << SPEED_SHIFT)
 
 /* Constants of the model; all from knobs. */
 struct speed_model {
-	u64 ramp_ns;	/* busy time from floor to full */
-	u64 decay_ns;	/* idle time from full to floor */
-	u32 floor;	/* 0..1024 */
+	u64 ramp_ns;  /* busy time from floor to full */
+	u64 decay_ns; /* idle time from full to floor */
+	u32 floor;    /* 0..1024 */
 };
 
 /* Change over @ns when the whole span takes @full_ns. */

@@ -454,9 +454,10 @@ fn mix(path: &Path) -> Result<Figure, Error> {
             let work = r.work_conservation;
             Figure::new(
                 format!(
-                    "{:.3}% ({} waits over 1 ms)",
+                    "{:.3}% ({} waits over 1 ms; idle CPUs answer in {:.0} us, p99)",
                     work.share * 100.0,
-                    work.late_waits
+                    work.late_waits,
+                    r.wait_us.answer.p99
                 ),
                 work.share < WASTED_SHARE,
             )

@@ -53,6 +53,8 @@ struct Birth {
 struct Task {
     state: State,
     birth: Option<Birth>,
+    /// Went to another CPU during the present wait.
+    moved: bool,
     /// Allowed now, and allowed as the present wait began.
     mask: Mask,
     mask_at_wait: Mask,
@@ -112,6 +114,7 @@ pub(super) struct Figures {
     pub moved: Histogram<u64>,
     pub wait_woken: Histogram<u64>,
     pub wait_preempted: Histogram<u64>,
+    pub answer: Histogram<u64>,
     pub late_waits: u64,
     pub idle_ns: u64,
     pub finished: Vec<Usage>,
@@ -151,6 +154,7 @@ impl Observer {
                 moved: histogram(),
                 wait_woken: histogram(),
                 wait_preempted: histogram(),
+                answer: histogram(),
                 late_waits: 0,
                 idle_ns: 0,
                 finished: Vec::new(),
@@ -201,9 +205,9 @@ impl Observer {
                 prev_dead,
             } => {
                 self.tick(time);
-                self.cpu_switched(time, cpu, prev, next);
+                let idle_since = self.cpu_switched(time, cpu, prev, next);
                 self.left(time, prev, prev_runnable, prev_dead);
-                self.entered(time, cpu, next);
+                self.entered(time, cpu, next, idle_since);
             }
         }
     }
@@ -222,6 +226,7 @@ impl Observer {
             Task {
                 state: State::New,
                 birth,
+                moved: false,
                 mask: [0; MASK_WORDS],
                 mask_at_wait: [0; MASK_WORDS],
                 usage: Usage {
@@ -245,23 +250,21 @@ impl Observer {
             State::Runnable { .. } | State::Running { .. } => return,
         };
         task.state = State::Runnable { since: time, why };
+        task.moved = false;
         task.mask_at_wait = task.mask;
     }
 
     fn migrated(&mut self, time: u64, pid: u32) {
         self.figures.migrations += 1;
-        if let Some(Task {
-            state:
-                State::Runnable {
-                    since,
-                    why: Why::Forked,
-                },
-            ..
-        }) = self.tasks.get(&pid)
-        {
-            self.figures
-                .moved
-                .saturating_record(time.saturating_sub(*since));
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            // A wake-up that moves a sleeping task comes before its wait.
+            if let State::Runnable { since, why } = task.state {
+                task.moved = true;
+                if why == Why::Forked {
+                    let waited = time.saturating_sub(since);
+                    self.figures.moved.saturating_record(waited);
+                }
+            }
         }
     }
 
@@ -298,7 +301,8 @@ impl Observer {
         }
     }
 
-    fn entered(&mut self, time: u64, cpu: u16, pid: u32) {
+    /// `idle_since`: when the CPU went idle that now runs this task.
+    fn entered(&mut self, time: u64, cpu: u16, pid: u32, idle_since: Option<u64>) {
         let Some(task) = self.tasks.get_mut(&pid) else {
             return;
         };
@@ -322,6 +326,10 @@ impl Observer {
                 end: time,
             };
             self.conserve.add_late(LateWait { time, allowed });
+        }
+        let idle_at_once = idle_since.is_some_and(|idle| idle <= since) && !task.moved;
+        if why != Why::Preempted && idle_at_once {
+            self.figures.answer.saturating_record(waited);
         }
         match (why, task.birth.take()) {
             (Why::Preempted, _) => {
@@ -350,14 +358,15 @@ impl Observer {
         }
     }
 
-    fn cpu_switched(&mut self, time: u64, cpu: u16, prev: u32, next: u32) {
-        let Some(Some(on)) = self.cpus.get_mut(usize::from(cpu)) else {
-            return;
-        };
+    /// Returns since when the CPU had been idle, if this ends that.
+    fn cpu_switched(&mut self, time: u64, cpu: u16, prev: u32, next: u32) -> Option<u64> {
+        let on = self.cpus.get_mut(usize::from(cpu))?.as_mut()?;
+        let mut idle_since = None;
         if prev == 0 {
             // What it did before its first switch is of no interest: the
             // command starts after every CPU has switched once.
-            if let Some(start) = on.idle_since.take() {
+            idle_since = on.idle_since.take();
+            if let Some(start) = idle_since {
                 let idle = Interval { start, end: time };
                 self.conserve.add_idle(usize::from(cpu), idle);
                 let counted = start.max(self.figures.start.unwrap_or(time));
@@ -367,6 +376,7 @@ impl Observer {
         if next == 0 {
             on.idle_since = Some(time);
         }
+        idle_since
     }
 
     /// Time has come this far: closes the windows that are complete.

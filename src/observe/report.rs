@@ -63,6 +63,10 @@ pub struct Waits {
     pub woken: Quantiles,
     /// From preemption, or the end of a slice, until the task ran again.
     pub preempted: Quantiles,
+    /// From the wake-up of a task until the idle CPU that it was given runs
+    /// it: no scheduler is faster than the machine here, and a virtual CPU
+    /// that its host does not run is slow to answer.
+    pub answer: Quantiles,
 }
 
 /// In microseconds.
@@ -196,6 +200,7 @@ impl Report {
             wait_us: Waits {
                 woken: Quantiles::of(&figures.wait_woken),
                 preempted: Quantiles::of(&figures.wait_preempted),
+                answer: Quantiles::of(&figures.answer),
             },
             cpu_time: CpuTime {
                 total_ms: figures.cpu_ns as f64 / NS_PER_MS,
@@ -287,6 +292,7 @@ impl fmt::Display for Report {
         writeln!(f, "migrations        {}", self.migrations)?;
         writeln!(f, "wait, woken       {}", self.wait_us.woken)?;
         writeln!(f, "wait, preempted   {}", self.wait_us.preempted)?;
+        writeln!(f, "idle CPUs answer  {}", self.wait_us.answer)?;
         writeln!(
             f,
             "work conservation {} of CPU time idle while a task waited over 1 ms ({:.2} ms; {} such waits)",

@@ -203,6 +203,31 @@ fn a_child_that_is_moved_before_it_runs() {
 }
 
 #[test]
+fn how_fast_an_idle_cpu_answers() {
+    let mut h = History::new(&[0, 1]);
+    h.switch(10 * MS, 0, 1, 0);
+    // Woken onto an idle CPU that takes its time.
+    h.wake(11 * MS, 1);
+    h.switch(11 * MS + 70 * US, 0, 0, 1);
+    h.switch(12 * MS, 0, 1, 0);
+    // Moved to the idle CPU after it had waited elsewhere.
+    h.wake(13 * MS, 1);
+    h.feed(Event::Migrate {
+        time: 14 * MS,
+        pid: 1,
+    });
+    h.switch(14 * MS + US, 1, 0, 1);
+    h.switch(15 * MS, 1, 1, 50);
+    // The CPU was not idle when the task was woken.
+    h.wake(16 * MS, 1);
+    h.switch(17 * MS, 1, 50, 0);
+    h.switch(18 * MS, 1, 0, 1);
+    let answer = h.report().wait_us.answer;
+    assert_eq!(answer.count, 2, "the root's own start, and one wake-up");
+    assert!(close_to(answer.max, 70.0), "{answer:?}");
+}
+
+#[test]
 fn idle_time_through_which_an_eligible_task_waited() {
     let mut h = History::new(&[0, 1]);
     // Task 2 waits on CPU 0 from 10 to 15 ms while CPU 1 is idle until 13 ms.

@@ -74,26 +74,26 @@ static u32 sample_aperf(s32 cpu)
 /* Present speed of this CPU by the source in use, 0 if it gave none. */
 static u32 sample(s32 cpu)
 {
-	u32 perf;
+	u32 perf = scx_bpf_cpuperf_cur(cpu);
+
+	/* The agent changes over to cpuperf where it is seen to vary. */
+	if (perf < FL_FULL_SPEED && !cpuperf_varies)
+		cpuperf_varies = true;
 
 	switch (freq_source) {
 	case FL_FREQ_CPUPERF:
-		return scx_bpf_cpuperf_cur(cpu) << SPEED_SHIFT;
+		return perf << SPEED_SHIFT;
 	case FL_FREQ_APERF:
 		return sample_aperf(cpu);
 	case FL_FREQ_TRACEPOINT:
 		return share_of(perf_seen[cpu & (FL_MAX_CPUS - 1)].khz,
 				khz_max[cpu & (FL_MAX_CPUS - 1)]);
 	default:
-		/* The agent changes over to cpuperf where it is seen to vary. */
-		perf = scx_bpf_cpuperf_cur(cpu);
-		if (perf < FL_FULL_SPEED && !cpuperf_varies)
-			cpuperf_varies = true;
 		return 0;
 	}
 }
 
-/* Take @busy_ns of work of this CPU into its speed. */
+/* Take the work of this CPU since speed_at into its speed. */
 static void speed_busy(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);

@@ -62,7 +62,8 @@ struct task_ctx {
 	u64 queued_work;            /* what it adds to its CPU's queued_work */
 	s32 queued_cpu;             /* there, or -1 */
 	s32 vtime_cpu;              /* or FL_ASLEEP */
-	s32 child_cpu;              /* where its latest child was sent, -1 none */
+	s32 child_cpu;              /* home of its children: where they are sent, -1 none yet */
+	u32 child_away;             /* children in a row that went elsewhere */
 	s32 park_target;            /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };
@@ -142,8 +143,8 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
  * Counts on the CPU that it happens on. An interrupt between load and store may
  * lose a count; that is all it can do.
  */
-#define fl_count(name) \
-	(cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)].count[FL_STAT_##name]++)
+#define fl_count(name)    fl_count_at(FL_STAT_##name)
+#define fl_count_at(stat) (cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)].count[stat]++)
 
 static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
 {
@@ -180,6 +181,8 @@ struct placement {
 	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
 	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
+	bool any_idle;   /* auto: some CPU that the task may use is idle */
+	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
 	bool idle;       /* out: the CPU was idle and has been claimed */
 	bool park;       /* out: wait there on purpose */
 	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */

@@ -228,141 +228,125 @@ static u64 cost_of_move(s32 from, s32 to)
 	return move_cost(topo_distance(&a, &b, from == to), cost);
 }
 
-/* When @p would finish its burst on @cpu, which others run on until @leave. */
-__noinline int fl_predict(struct placement *pl __arg_nonnull, u64 burst, s32 cpu, bool idle,
-			  struct candidate *c __arg_nonnull)
+/* Candidates of auto in the order in which they win when they finish alike. */
+enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
+
+_Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
+	       "statistics of auto stand in the order of enum auto_why");
+
+struct auto_choice {
+	struct candidate best;
+	u32 why;
+	bool idle;
+};
+
+/*
+ * Take @cpu instead of what was chosen so far if the task would finish there
+ * earlier. While some CPU is idle, a busy one must be expected to be free soon.
+ */
+__noinline int fl_consider(struct placement *pl __arg_nonnull,
+			   struct auto_choice *choice __arg_nonnull, s32 cpu, bool idle, u32 why)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
 	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest;
 	u32 span = FL_FULL_SPEED - tunables.speed_floor;
+	struct candidate c = { .cpu = cpu };
 
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
 	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
+	c.move = cost_of_move(pl->prev_cpu, cpu);
+	c.run = finish_run(pl->burst, speed, ramp ? top : speed, ramp);
 
-	c->cpu = cpu;
-	c->move = cost_of_move(pl->prev_cpu, cpu);
-	c->run = finish_run(burst, speed, ramp ? top : speed, ramp);
 	if (idle) {
 		/* What this CPU saw last stands for all: a difference would be noise. */
-		c->wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
-		return 0;
+		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
+	} else {
+		ran = since && pl->now > since ? pl->now - since : 0;
+		rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED / speed;
+		if (cpu == pl->this_cpu)
+			leave = pl->leave_ns;
+		else if (cctx->leave_at)
+			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
+		c.wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
+		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
+			return 0;
 	}
-	ran = since && pl->now > since ? pl->now - since : 0;
-	rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED / (speed ?: 1);
-	if (cpu == pl->this_cpu)
-		leave = pl->leave_ns;
-	else if (cctx->leave_at)
-		leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
-	c->wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
+	if (candidate_better(&c, &choice->best)) {
+		choice->best = c;
+		choice->why = why;
+		choice->idle = idle;
+	}
 	return 0;
 }
 
-/* Candidates of auto in the order in which they win when they finish alike. */
-enum auto_choice { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST };
+/*
+ * The home moves only when two children in a row went elsewhere: once is a
+ * kernel thread in the way, or the second command of a pipe.
+ */
+static void home_update(struct task_ctx *parent, s32 cpu)
+{
+	if (cpu == parent->child_cpu) {
+		parent->child_away = 0;
+	} else if (parent->child_cpu < 0 || ++parent->child_away >= 2) {
+		parent->child_cpu = cpu;
+		parent->child_away = 0;
+	}
+}
 
 /*
- * auto: the candidate that finishes first. While some CPU is idle, a busy one
- * is a candidate only if it is expected to be free within park_max_us; with
- * nothing idle, it is a question of the shortest wait.
+ * auto: the candidate that finishes first; with nothing idle, it is a question
+ * of the shortest wait.
  *
- * The home of a forked task is the CPU to which its parent's previous child
- * went: a script's commands then follow each other there, also when a kernel
+ * The home of a forked task is the CPU to which its parent's children went of
+ * late: a script's commands then follow each other there, also when a kernel
  * thread happens to be in the way for a moment.
  */
 static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
-	enum auto_choice why = AUTO_LOCAL;
-	struct candidate best = { .cpu = -1 }, c = {};
-	u64 burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
-	u64 park_max = tunables.park_max_us * FL_USEC;
+	struct auto_choice choice = { .best.cpu = -1 };
 	struct task_ctx *parent = NULL;
 	struct idle_scan scan = {};
-	bool prev_idle, home_idle = false, idle = true;
-	s32 home = -1;
+	s32 cpu, home = -1;
 
 	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
-	prev_idle = scan.near == pl->prev_cpu;
+	pl->any_idle = scan.near >= 0;
+	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());
 		home = parent ? parent->child_cpu : -1;
 	}
 
-	if (pl->from_task && fl_allowed(p, pl->this_cpu)) {
-		fl_predict(pl, burst, pl->this_cpu, false, &c);
-		if (scan.near < 0 || c.wait <= park_max) {
-			best = c;
-			idle = false;
-		}
-	}
-	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
-		fl_predict(pl, burst, pl->prev_cpu, prev_idle, &c);
-		if ((scan.near < 0 || prev_idle || c.wait <= park_max) &&
-		    candidate_better(&c, &best)) {
-			best = c;
-			idle = prev_idle;
-			why = AUTO_PREV;
-		}
-	}
-	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home)) {
-		home_idle = home == scan.warm || home == scan.near || !fl_is_busy(home);
-		fl_predict(pl, burst, home, home_idle, &c);
-		if ((scan.near < 0 || home_idle || c.wait <= park_max) &&
-		    candidate_better(&c, &best)) {
-			best = c;
-			idle = home_idle;
-			why = AUTO_HOME;
-		}
-	}
-	if (scan.warm >= 0 && scan.warm != pl->prev_cpu) {
-		fl_predict(pl, burst, scan.warm, true, &c);
-		if (candidate_better(&c, &best)) {
-			best = c;
-			idle = true;
-			why = AUTO_WARM;
-		}
-	}
-	if (scan.fast >= 0 && scan.fast_capacity > fl_topo(scan.warm)->capacity) {
-		fl_predict(pl, burst, scan.fast, true, &c);
-		if (candidate_better(&c, &best)) {
-			best = c;
-			idle = true;
-			why = AUTO_FAST;
-		}
-	}
-	if (best.cpu < 0)
-		return place_off(p, pl);
+	if (pl->from_task && fl_allowed(p, pl->this_cpu))
+		fl_consider(pl, &choice, pl->this_cpu, false, AUTO_LOCAL);
+	if (pl->prev_cpu != pl->this_cpu || !pl->from_task)
+		fl_consider(pl, &choice, pl->prev_cpu, scan.near == pl->prev_cpu, AUTO_PREV);
+	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home))
+		fl_consider(pl, &choice, home, !fl_is_busy(home), AUTO_HOME);
+	if (scan.warm >= 0)
+		fl_consider(pl, &choice, scan.warm, true, AUTO_WARM);
+	if (scan.fast >= 0 && scan.fast_capacity > fl_topo(scan.warm)->capacity)
+		fl_consider(pl, &choice, scan.fast, true, AUTO_FAST);
 
-	pl->wait_ns = best.wait;
+	cpu = choice.best.cpu;
+	if (cpu < 0)
+		return place_off(p, pl);
+	pl->wait_ns = choice.best.wait;
 	if (parent)
-		parent->child_cpu = best.cpu;
-	if (scan.near < 0) {
+		home_update(parent, cpu);
+	if (!pl->any_idle) {
 		fl_count(auto_busy);
-		return queue_on(best.cpu);
+		return queue_on(cpu);
 	}
-	switch (why) {
-	case AUTO_LOCAL:
-		fl_count(auto_local);
-		if (pl->leave_ns != FL_NONE)
-			fl_count(auto_leaving);
-		break;
-	case AUTO_PREV:
-		fl_count(auto_prev);
-		break;
-	case AUTO_HOME:
-		fl_count(auto_home);
-		break;
-	case AUTO_WARM:
-		fl_count(auto_warm);
-		break;
-	case AUTO_FAST:
-		fl_count(auto_fast);
-		break;
-	}
-	if (idle)
-		return take_idle(p, pl, best.cpu);
-	return park_on(pl, best.cpu, best.wait + tunables.park_margin_us * FL_USEC, scan.warm);
+	if (choice.why < NR_AUTO)
+		fl_count_at(FL_STAT_auto_local + choice.why);
+	if (choice.idle)
+		return take_idle(p, pl, cpu);
+	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
+		fl_count(auto_leaving);
+	/* A wait is off by a share of itself rather than by a constant. */
+	return park_on(pl, cpu, 2 * pl->wait_ns + tunables.park_margin_us * FL_USEC, scan.warm);
 }
 
 /* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */

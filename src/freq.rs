@@ -7,7 +7,7 @@ use libbpf_rs::btf::Btf;
 use scx_utils::perf::bindings::perf_event_attr;
 use scx_utils::perf::perf_event_open;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,6 +46,8 @@ impl Source {
 /// What the machine has; each lack with its reason.
 #[derive(Debug)]
 pub struct Machine {
+    /// Some CPU's frequency is chosen by schedutil.
+    pub schedutil: bool,
     pub cpufreq: Result<(), String>,
     pub tracepoint: Result<(), String>,
     pub counters: Result<Counters, String>,
@@ -109,12 +111,18 @@ impl Machine {
             None | Some(Source::Aperf) => Counters::open(cpus),
             Some(_) => Err("not looked for".into()),
         };
-        let mut policies = std::fs::read_dir("/sys/devices/system/cpu/cpufreq")
+        let policies: Vec<PathBuf> = std::fs::read_dir("/sys/devices/system/cpu/cpufreq")
             .into_iter()
             .flatten()
-            .flatten();
-        let governed =
-            policies.any(|entry| entry.file_name().to_string_lossy().starts_with("policy"));
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("policy"))
+            .map(|entry| entry.path())
+            .collect();
+        let governed = !policies.is_empty();
+        let schedutil = policies.iter().any(|policy| {
+            std::fs::read_to_string(policy.join("scaling_governor"))
+                .is_ok_and(|governor| governor.trim() == "schedutil")
+        });
         let tracepoint = match wanted {
             // Reading the kernel's types takes a while.
             None | Some(Source::Tracepoint) if governed => has_tracepoint(),
@@ -124,6 +132,7 @@ impl Machine {
             cpufreq: governed.then_some(()).ok_or("no cpufreq here".into()),
             tracepoint,
             counters,
+            schedutil,
         }
     }
 }
@@ -201,6 +210,7 @@ mod tests {
     fn machine(cpufreq: bool, tracepoint: bool, counters: bool) -> Machine {
         let has = |has: bool, what: &str| has.then_some(()).ok_or(format!("no {what}"));
         Machine {
+            schedutil: cpufreq,
             cpufreq: has(cpufreq, "cpufreq"),
             tracepoint: has(tracepoint, "tracepoint"),
             counters: has(counters, "counters").map(|()| Counters {

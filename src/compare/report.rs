@@ -29,14 +29,24 @@ pub fn text(record: &Record) -> String {
     out.push('\n');
     out.push_str(&failures(record));
     out.push_str(&verdicts(record));
+    if record
+        .summary
+        .iter()
+        .any(|row| row.value.interval.is_none() || row.verdict == Some(Verdict::Unknown))
+    {
+        out.push_str(&format!(
+            "In brackets is the range of all values: a 95% interval, and so a verdict, needs {MIN_RUNS} rounds.\n"
+        ));
+    }
     out
 }
 
 fn title(record: &Record) -> String {
     let made = record.rounds_made();
     let rounds = match record.rounds {
-        wanted if record.interrupted => format!("Interrupted in round {made} of {wanted}"),
-        wanted if made < wanted => format!("{made} rounds of {wanted} (the time was up)"),
+        wanted if record.interrupted => format!("Interrupted before the end of round {wanted}"),
+        wanted if made < wanted => format!("{made} of {wanted} rounds (the time was up)"),
+        1 => "1 round".into(),
         wanted => format!("{wanted} rounds"),
     };
     let warmup = match record.warmup_rounds {
@@ -158,16 +168,6 @@ fn verdicts(record: &Record) -> String {
             }
         }
     }
-    if compared
-        .iter()
-        .any(|row| row.verdict == Some(Verdict::Unknown))
-    {
-        writeln!(
-            out,
-            "In brackets is the range of all values: a 95% interval, and so a verdict, needs {MIN_RUNS} rounds."
-        )
-        .ok();
-    }
     out
 }
 
@@ -243,12 +243,12 @@ Wins:
         let second = |record: &Record| title(record).lines().nth(1).map(str::to_string);
         assert_eq!(
             second(&record).as_deref(),
-            Some("4 rounds of 6 (the time was up) after 1 of warm-up; ratio: to eevdf in the same round.")
+            Some("4 of 6 rounds (the time was up) after 1 of warm-up; ratio: to eevdf in the same round.")
         );
         record.interrupted = true;
         assert_eq!(
             second(&record).as_deref(),
-            Some("Interrupted in round 4 of 6 after 1 of warm-up; ratio: to eevdf in the same round.")
+            Some("Interrupted before the end of round 6 after 1 of warm-up; ratio: to eevdf in the same round.")
         );
     }
 
@@ -260,7 +260,7 @@ Wins:
         runs.push(run("other", "eevdf", 2, None));
         let text = text(&record(&["eevdf", "auto"], runs));
         assert!(
-            text.ends_with("Failed: forkwait under auto, 2 times: broken\nFailed: other under eevdf, once: broken\n"),
+            text.contains("Failed: forkwait under auto, 2 times: broken\nFailed: other under eevdf, once: broken\n"),
             "{text}"
         );
     }

@@ -97,7 +97,17 @@ impl<'a> Scheduler<'a> {
         } else {
             "off, not the source"
         };
-        let hooks = format!("optional hooks: tracepoint power:cpu_frequency {state}");
+        // A request that nobody hears costs all the same.
+        let governed = machine.schedutil && data.tunables.cpuperf != 0;
+        data.tunables.cpuperf = u64::from(governed);
+        let requests = match (governed, machine.schedutil) {
+            (true, _) => "active",
+            (false, true) => "off by --cpuperf",
+            (false, false) => "off, no CPU is governed by schedutil",
+        };
+        let hooks = format!(
+            "optional hooks: tracepoint power:cpu_frequency {state}; requests for speed {requests}"
+        );
 
         let counters = match (choice.source, machine.counters) {
             (Source::Aperf, Ok(counters)) => {

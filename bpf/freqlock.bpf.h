@@ -62,7 +62,8 @@ struct task_ctx {
 	u64 queued_work;            /* what it adds to its CPU's queued_work */
 	s32 queued_cpu;             /* there, or -1 */
 	s32 vtime_cpu;              /* or FL_ASLEEP */
-	s32 child_cpu;              /* where its latest child was sent, -1 none */
+	s32 child_cpu;              /* home of its children: where they are sent, -1 none yet */
+	u32 child_away;             /* children in a row that went elsewhere */
 	s32 park_target;            /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };

@@ -24,7 +24,7 @@ KNOB(rotate_us, "us", 24000, 1000, 10000000, "A queue longer by one task gives i
 KNOB(smove_delay_us, "us", 50, 1, 100000, "Mode smove: a task kept on its parent's or waker's CPU moves to the idle CPU when it still waits after this long")
 KNOB(disperse_us, "us", 800, 10, 100000, "Modes fork-local and fork-all: a task kept local may be taken by idle CPUs when it still waits after this long")
 KNOB(nest_idle_us, "us", 10000, 100, 10000000, "Mode nest: an idle CPU stays in the warm set this long after it last ran a task")
-KNOB(park_margin_us, "us", 50, 1, 100000, "Mode auto: a task that waits for a CPU to become free moves when it still waits this long after the predicted wait")
+KNOB(park_margin_us, "us", 50, 1, 100000, "Mode auto: a task that waits for a CPU to become free moves when it still waits this long after twice the predicted wait")
 KNOB(park_max_us, "us", 400, 0, 100000, "Mode auto: longest predicted wait for which a task is kept waiting for a busy CPU while another is idle")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
 KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, "Time that an idle CPU takes to run a task sent to it, until it has been measured")

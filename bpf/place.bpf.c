@@ -282,11 +282,25 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 }
 
 /*
+ * The home moves only when two children in a row went elsewhere: once is a
+ * kernel thread in the way, or the second command of a pipe.
+ */
+static void home_update(struct task_ctx *parent, s32 cpu)
+{
+	if (cpu == parent->child_cpu) {
+		parent->child_away = 0;
+	} else if (parent->child_cpu < 0 || ++parent->child_away >= 2) {
+		parent->child_cpu = cpu;
+		parent->child_away = 0;
+	}
+}
+
+/*
  * auto: the candidate that finishes first; with nothing idle, it is a question
  * of the shortest wait.
  *
- * The home of a forked task is the CPU to which its parent's previous child
- * went: a script's commands then follow each other there, also when a kernel
+ * The home of a forked task is the CPU to which its parent's children went of
+ * late: a script's commands then follow each other there, also when a kernel
  * thread happens to be in the way for a moment.
  */
 static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
@@ -320,7 +334,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 		return place_off(p, pl);
 	pl->wait_ns = choice.best.wait;
 	if (parent)
-		parent->child_cpu = cpu;
+		home_update(parent, cpu);
 	if (!pl->any_idle) {
 		fl_count(auto_busy);
 		return queue_on(cpu);
@@ -331,7 +345,8 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 		return take_idle(p, pl, cpu);
 	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
 		fl_count(auto_leaving);
-	return park_on(pl, cpu, pl->wait_ns + tunables.park_margin_us * FL_USEC, scan.warm);
+	/* A wait is off by a share of itself rather than by a constant. */
+	return park_on(pl, cpu, 2 * pl->wait_ns + tunables.park_margin_us * FL_USEC, scan.warm);
 }
 
 /* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */

@@ -104,7 +104,7 @@ static inline bool candidate_better(const struct candidate *c, const struct cand
  */
 static inline u64 finish_wait(u64 rest, u64 leave, u64 slice, u64 queued_work, u32 speed)
 {
-	u64 wait = finish_min(finish_min(rest, leave), slice);
+	u64 wait = finish_min(finish_min(finish_min(rest, leave), slice), FINISH_MAX_NS);
 
 	if (!speed)
 		speed = 1;

@@ -14,7 +14,7 @@ load=$root/target/tests/load
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
-patience=60
+patience=45
 
 expectations=0
 log=''            # what the scheduler has said so far

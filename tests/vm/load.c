@@ -5,7 +5,7 @@
  * tasks really run, and prints what it saw as one line of name=value pairs.
  * It judges nothing: the tests do, by counts and places, not by time.
  *
- *   load fork n=200 child-us=50 parent-us=0 gap-us=0 pipe=0 cpu=-1
+ *   load fork n=200 child-us=50 before-us=0 parent-us=0 gap-us=0 pipe=0 cpu=-1
  *   load pingpong n=500 work-us=20
  *   load hogs ms=2000 cpu=-1 nice=0,5,-5
  *   load release n=8 cpu=-1
@@ -215,7 +215,7 @@ static void cmd_fork(void)
 {
 	long n = number("n", 200), child_us = number("child-us", 50);
 	long parent_us = number("parent-us", 0);
-	long gap_us = number("gap-us", 0);
+	long gap_us = number("gap-us", 0), before_us = number("before-us", 0);
 	bool by_pipe = number("pipe", 0);
 	int cpu = number("cpu", -1);
 	long local = 0, remote = 0, meanwhile = 0;
@@ -230,6 +230,7 @@ static void cmd_fork(void)
 		if (gap_us)
 			sleep_us(gap_us);
 		go_to(cpu);
+		burn_us(before_us);
 		if (by_pipe && pipe(fds))
 			die("pipe: %s", strerror(errno));
 		note->cpu = -1;

@@ -53,6 +53,6 @@ fn any_time() -> impl proptest::strategy::Strategy<Value = u64> {
 fn config() -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         failure_persistence: None,
-        ..proptest::test_runner::Config::with_cases(20_000)
+        ..proptest::test_runner::Config::with_cases(2_000)
     }
 }

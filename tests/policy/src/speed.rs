@@ -128,7 +128,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 200, ..config() })]
+    #![proptest_config(Config { cases: 50, ..config() })]
 
     /// Half a second of work is seen as such, however finely it is cut.
     #[test]

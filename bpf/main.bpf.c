@@ -155,6 +155,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (pl.idle) {
 		tctx->flags |= FL_TASK_TO_IDLE;
+		/* Until it runs, others see by this that the CPU is taken. */
+		queued_add(tctx, cpu);
 		vtime_join(tctx, cpu);
 		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(),
 						tctx->weight);

@@ -249,7 +249,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
-	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest;
+	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
 	u32 span = FL_FULL_SPEED - tunables.speed_floor;
 	struct candidate c = { .cpu = cpu };
 
@@ -263,11 +263,15 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 		/* What this CPU saw last stands for all: a difference would be noise. */
 		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
 	} else {
-		ran = since && pl->now > since ? pl->now - since : 0;
-		rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED / speed;
+		/* Without a running task it is between two, or was claimed and not reached yet. */
+		if (since) {
+			ran = pl->now > since ? pl->now - since : 0;
+			rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED /
+			       speed;
+		}
 		if (cpu == pl->this_cpu)
 			leave = pl->leave_ns;
-		else if (cctx->leave_at)
+		else if (since && cctx->leave_at)
 			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
 		c.wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)

@@ -8,7 +8,8 @@
  *   measure spread HOGS ROUNDS
  *       A parent starts HOGS busy tasks at once. Prints for each round the ms
  *       from the first fork until each online CPU has run one, or -1 if that
- *       has not come to pass after PATIENCE_S.
+ *       has not come to pass after PATIENCE_S; and the ms until the last fork
+ *       was begun.
  *   measure children COUNT BUSY_US
  *       COUNT children one after the other, each waited for; the parent goes
  *       on for BUSY_US after each fork. Prints how many began on its CPU.
@@ -234,23 +235,26 @@ static void spreading_hog(uint32_t nr_cpus)
 	}
 }
 
-static double spread_once(long nr, uint32_t nr_cpus)
+static void spread_once(long nr, uint32_t nr_cpus)
 {
-	uint64_t begin;
+	uint64_t begin, last_fork;
 	uint32_t ready;
 	bool all = true;
 
 	memset(shared, 0, sizeof(*shared));
-	begin = now_ns();
-	while (nr--)
+	begin = last_fork = now_ns();
+	while (nr--) {
+		last_fork = now_ns();
 		if (!start())
 			spreading_hog(nr_cpus);
+	}
 	while ((ready = atomic_load(&shared->ready)) < nr_cpus && all)
 		all = futex_wait(&shared->ready, ready, PATIENCE_S * 1000000000ull);
 	while (all && !atomic_load(&shared->reached_ns))
 		sched_yield();
 	end_all();
-	return all ? (atomic_load(&shared->reached_ns) - begin) / 1e6 : -1;
+	printf("%.3f %.3f\n", all ? (atomic_load(&shared->reached_ns) - begin) / 1e6 : -1,
+	       (last_fork - begin) / 1e6);
 }
 
 static void spread(int argc, char **argv)
@@ -264,7 +268,7 @@ static void spread(int argc, char **argv)
 		exit(2);
 	}
 	while (rounds--) {
-		printf("%.3f\n", spread_once(nr, nr_cpus));
+		spread_once(nr, nr_cpus);
 		/* The CPUs go idle, as they were before the first round. */
 		sleep_us(50000);
 	}

@@ -33,6 +33,8 @@ impl Interval {
 pub struct LateWait {
     pub time: Interval,
     pub allowed: Mask,
+    /// It was given an idle CPU at once, and waited for that to answer.
+    pub placed: bool,
 }
 
 pub fn allows(mask: &Mask, cpu: usize) -> bool {
@@ -77,6 +79,7 @@ pub struct Conservation {
     /// All before this is counted.
     closed: u64,
     wasted: u64,
+    wasted_unplaced: u64,
 }
 
 impl Conservation {
@@ -86,6 +89,7 @@ impl Conservation {
             late: Vec::new(),
             closed: 0,
             wasted: 0,
+            wasted_unplaced: 0,
         }
     }
 
@@ -122,11 +126,9 @@ impl Conservation {
             );
         }
         let waits: Vec<LateWait> = self.late.iter().chain(open_late).copied().collect();
-        if !waits.is_empty() {
-            self.wasted += (0..self.idle.len())
-                .map(|cpu| self.wasted_on(cpu, &waits, window))
-                .sum::<u64>();
-        }
+        self.wasted += self.wasted_by(&waits, window);
+        let unplaced: Vec<LateWait> = waits.into_iter().filter(|w| !w.placed).collect();
+        self.wasted_unplaced += self.wasted_by(&unplaced, window);
         for &(cpu, _) in open_idle {
             if let Some(list) = self.idle.get_mut(cpu) {
                 list.pop();
@@ -137,6 +139,15 @@ impl Conservation {
         }
         self.late.retain(|w| w.time.end > end);
         self.closed = end;
+    }
+
+    fn wasted_by(&self, waits: &[LateWait], window: Interval) -> u64 {
+        if waits.is_empty() {
+            return 0;
+        }
+        (0..self.idle.len())
+            .map(|cpu| self.wasted_on(cpu, waits, window))
+            .sum()
     }
 
     fn wasted_on(&self, cpu: usize, waits: &[LateWait], window: Interval) -> u64 {
@@ -155,6 +166,12 @@ impl Conservation {
     /// Nanoseconds of CPU time, of what has been closed.
     pub fn wasted(&self) -> u64 {
         self.wasted
+    }
+
+    /// The part of it for which the scheduler answers: a task that was given an
+    /// idle CPU at once waits for the machine.
+    pub fn wasted_unplaced(&self) -> u64 {
+        self.wasted_unplaced
     }
 }
 
@@ -179,6 +196,7 @@ mod tests {
         LateWait {
             time: span(start, end),
             allowed: mask(cpus),
+            placed: false,
         }
     }
 
@@ -190,6 +208,20 @@ mod tests {
         c.add_late(late(70, 90, &[0, 1]));
         c.close(1000, &[], &[]);
         assert_eq!(c.wasted(), 20 + 10);
+    }
+
+    #[test]
+    fn a_wait_for_the_idle_cpu_that_was_given_is_told_apart() {
+        let mut c = Conservation::new(1);
+        c.add_idle(0, span(0, 100));
+        c.add_late(LateWait {
+            placed: true,
+            ..late(50, 90, &[0])
+        });
+        c.add_late(late(80, 95, &[0]));
+        c.close(1000, &[], &[]);
+        assert_eq!(c.wasted(), 45);
+        assert_eq!(c.wasted_unplaced(), 15);
     }
 
     #[test]

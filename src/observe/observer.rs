@@ -53,8 +53,8 @@ struct Birth {
 struct Task {
     state: State,
     birth: Option<Birth>,
-    /// Went to another CPU during the present wait.
-    moved: bool,
+    /// When it went to another CPU during the present wait.
+    moved_at: Option<u64>,
     /// Allowed now, and allowed as the present wait began.
     mask: Mask,
     mask_at_wait: Mask,
@@ -112,6 +112,7 @@ pub(super) struct Figures {
     pub migrations: u64,
     pub first_run: Histogram<u64>,
     pub moved: Histogram<u64>,
+    pub moved_to_run: Histogram<u64>,
     pub wait_woken: Histogram<u64>,
     pub wait_preempted: Histogram<u64>,
     pub answer: Histogram<u64>,
@@ -152,6 +153,7 @@ impl Observer {
                 migrations: 0,
                 first_run: histogram(),
                 moved: histogram(),
+                moved_to_run: histogram(),
                 wait_woken: histogram(),
                 wait_preempted: histogram(),
                 answer: histogram(),
@@ -226,7 +228,7 @@ impl Observer {
             Task {
                 state: State::New,
                 birth,
-                moved: false,
+                moved_at: None,
                 mask: [0; MASK_WORDS],
                 mask_at_wait: [0; MASK_WORDS],
                 usage: Usage {
@@ -250,7 +252,7 @@ impl Observer {
             State::Runnable { .. } | State::Running { .. } => return,
         };
         task.state = State::Runnable { since: time, why };
-        task.moved = false;
+        task.moved_at = None;
         task.mask_at_wait = task.mask;
     }
 
@@ -259,7 +261,7 @@ impl Observer {
         if let Some(task) = self.tasks.get_mut(&pid) {
             // A wake-up that moves a sleeping task comes before its wait.
             if let State::Runnable { since, why } = task.state {
-                task.moved = true;
+                task.moved_at = Some(time);
                 if why == Why::Forked {
                     let waited = time.saturating_sub(since);
                     self.figures.moved.saturating_record(waited);
@@ -313,6 +315,8 @@ impl Observer {
         };
         let waited = time.saturating_sub(since);
         task.usage.waited_ns += waited;
+        let idle_at_once = idle_since.is_some_and(|idle| idle <= since) && task.moved_at.is_none();
+        let placed = why != Why::Preempted && idle_at_once;
         if waited > GRACE_NS {
             self.figures.late_waits += 1;
             // Affinity that changed while it waited: only CPUs that were
@@ -325,10 +329,13 @@ impl Observer {
                 start: since + GRACE_NS,
                 end: time,
             };
-            self.conserve.add_late(LateWait { time, allowed });
+            self.conserve.add_late(LateWait {
+                time,
+                allowed,
+                placed,
+            });
         }
-        let idle_at_once = idle_since.is_some_and(|idle| idle <= since) && !task.moved;
-        if why != Why::Preempted && idle_at_once {
+        if placed {
             self.figures.answer.saturating_record(waited);
         }
         match (why, task.birth.take()) {
@@ -349,6 +356,10 @@ impl Observer {
                 self.figures
                     .first_run
                     .saturating_record(time.saturating_sub(birth.time));
+                if let Some(moved) = task.moved_at {
+                    let answered = time.saturating_sub(moved);
+                    self.figures.moved_to_run.saturating_record(answered);
+                }
             }
             // The root: the observer forked it, no task of the tree did.
             (Why::Forked, None) => return,
@@ -407,6 +418,7 @@ impl Observer {
                         end: u64::MAX,
                     },
                     allowed: task.mask_at_wait,
+                    placed: false,
                 }),
                 _ => None,
             })
@@ -437,6 +449,7 @@ impl Observer {
         Ended {
             elapsed_ns: self.last_event.saturating_sub(start),
             wasted_ns: self.conserve.wasted(),
+            wasted_unplaced_ns: self.conserve.wasted_unplaced(),
             started: self
                 .cpus
                 .iter()
@@ -452,6 +465,7 @@ impl Observer {
 pub(super) struct Ended {
     pub elapsed_ns: u64,
     pub wasted_ns: u64,
+    pub wasted_unplaced_ns: u64,
     /// By CPU id; None where the CPU is offline.
     pub started: Vec<Option<u64>>,
     pub usage: Vec<Usage>,

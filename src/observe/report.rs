@@ -55,6 +55,8 @@ pub struct ForkFigures {
     pub first_run_us: Quantiles,
     /// From the fork until a child that still waited was moved to another CPU.
     pub moved_us: Quantiles,
+    /// From the move of such a child until it ran.
+    pub moved_to_run_us: Quantiles,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -104,6 +106,9 @@ pub struct WorkConservation {
     pub late_waits: u64,
     pub idle_while_waiting_ms: f64,
     pub share: f64,
+    /// Without the waits of tasks that had been given an idle CPU at once: how
+    /// soon that answers is the machine's part.
+    pub share_unplaced: f64,
 }
 
 const NS_PER_MS: f64 = 1e6;
@@ -195,6 +200,7 @@ impl Report {
                 parent_alone_on_parent_cpu: on_parent(figures.forks_alone),
                 first_run_us: Quantiles::of(&figures.first_run),
                 moved_us: Quantiles::of(&figures.moved),
+                moved_to_run_us: Quantiles::of(&figures.moved_to_run),
             },
             migrations: figures.migrations,
             wait_us: Waits {
@@ -212,6 +218,7 @@ impl Report {
                 late_waits: figures.late_waits,
                 idle_while_waiting_ms: ended.wasted_ns as f64 / NS_PER_MS,
                 share: share(ended.wasted_ns, capacity_ns),
+                share_unplaced: share(ended.wasted_unplaced_ns, capacity_ns),
             },
         }
     }
@@ -295,8 +302,9 @@ impl fmt::Display for Report {
         writeln!(f, "idle CPUs answer  {}", self.wait_us.answer)?;
         writeln!(
             f,
-            "work conservation {} of CPU time idle while a task waited over 1 ms ({:.2} ms; {} such waits)",
+            "work conservation {} of CPU time idle while a task waited over 1 ms, {} without slow answers ({:.2} ms; {} such waits)",
             percent(self.work_conservation.share),
+            percent(self.work_conservation.share_unplaced),
             self.work_conservation.idle_while_waiting_ms,
             self.work_conservation.late_waits
         )?;

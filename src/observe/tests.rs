@@ -199,6 +199,8 @@ fn a_child_that_is_moved_before_it_runs() {
     assert_eq!(r.migrations, 2);
     assert_eq!(r.forks.moved_us.count, 1);
     assert!(close_to(r.forks.moved_us.max, 75.0));
+    assert_eq!(r.forks.moved_to_run_us.count, 1);
+    assert!(close_to(r.forks.moved_to_run_us.max, 5.0));
     assert!(close_to(r.forks.first_run_us.max, 80.0));
 }
 

@@ -49,13 +49,16 @@ fn figures_that_are_not_valid_are_no_figures() {
 
 #[test]
 fn parallel_work_reaches_every_cpu() {
-    assert_eq!(verdict_of("spread.auto", "9.0\n4.9\n1.0\n"), Verdict::Met);
     assert_eq!(
-        verdict_of("spread.auto", "9.0\n5.1\n1.0\n"),
+        verdict_of("spread.auto", "9.0 3\n4.9 3\n1.0 3\n"),
+        Verdict::Met
+    );
+    assert_eq!(
+        verdict_of("spread.auto", "9.0 3\n5.1 3\n1.0 3\n"),
         Verdict::NotMet
     );
     assert_eq!(
-        verdict_of("spread.auto", "1.0\n-1.000\n1.0\n"),
+        verdict_of("spread.auto", "1.0 3\n-1.000 3\n1.0 3\n"),
         Verdict::NotMet
     );
     assert_eq!(verdict_of("spread.auto", ""), Verdict::Unknown);
@@ -87,13 +90,13 @@ fn children_stay_with_a_lone_parent() {
 fn children_that_wait_are_moved_in_time() {
     let with = |count, p99| {
         report(|r| {
-            r.forks.moved_us.count = count;
-            r.forks.moved_us.p99 = p99;
+            r.forks.moved_to_run_us.count = count;
+            r.forks.moved_to_run_us.p99 = p99;
         })
     };
-    assert_eq!(verdict_of("moved.smove", &with(100, 249.0)), Verdict::Met);
+    assert_eq!(verdict_of("moved.smove", &with(100, 199.0)), Verdict::Met);
     assert_eq!(
-        verdict_of("moved.smove", &with(100, 251.0)),
+        verdict_of("moved.smove", &with(100, 201.0)),
         Verdict::NotMet
     );
     assert_eq!(verdict_of("moved.smove", &with(0, 0.0)), Verdict::Unknown);
@@ -137,7 +140,7 @@ fn equal_hogs_are_equal() {
 
 #[test]
 fn no_cpu_is_idle_while_a_task_waits() {
-    let with = |share| report(|r| r.work_conservation.share = share);
+    let with = |share| report(|r| r.work_conservation.share_unplaced = share);
     assert_eq!(verdict_of("mix.auto", &with(0.0009)), Verdict::Met);
     assert_eq!(verdict_of("mix.auto", &with(0.001)), Verdict::NotMet);
 }
@@ -214,7 +217,7 @@ fn what_cannot_be_read_is_named() {
 fn the_table_names_a_promise_once() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["spread.auto", "spread.eevdf"] {
-        fs::write(folder.path().join(name), "6.0\n").unwrap();
+        fs::write(folder.path().join(name), "6.0 4.0\n").unwrap();
     }
     fs::write(folder.path().join("machine"), "Linux 7 on 4 CPUs\n").unwrap();
     let text = judge(folder.path()).unwrap().to_string();

@@ -59,10 +59,32 @@ bool fl_take_own(s32 cpu)
 	       scx_bpf_dsq_move_to_local(fl_queue(cpu), 0);
 }
 
+/*
+ * Timers may be late, most of all in a virtual machine: take the first of the
+ * tasks parked at @from if its bound is over. If another came to be the first
+ * meanwhile, that one is moved before its bound, which costs it its warm CPU.
+ */
+static bool steal_parked(s32 from, u64 now)
+{
+	struct task_ctx *tctx;
+	struct task_struct *p;
+
+	if (!fl_cpu(from)->parked)
+		return false;
+	p = __COMPAT_scx_bpf_dsq_peek(fl_park(from));
+	tctx = p ? fl_task(p) : NULL;
+	if (!tctx || now <= tctx->park_until || !scx_bpf_dsq_move_to_local(fl_park(from), 0))
+		return false;
+	tctx->park_until = 0;
+	fl_count(park_stolen);
+	return true;
+}
+
 /* @cpu would idle: take a task from the nearest CPU that has one queued. */
 bool fl_steal(s32 cpu)
 {
 	struct cpu_order *order;
+	u64 now = scx_bpf_now();
 	u32 key = cpu, i;
 
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
@@ -78,6 +100,8 @@ bool fl_steal(s32 cpu)
 		 */
 		if (from == cpu || !READ_ONCE(fl_cpu(from)->queued_work))
 			continue;
+		if (steal_parked(from, now))
+			return true;
 		if (!scx_bpf_dsq_move_to_local(fl_queue(from), 0))
 			continue;
 		if (i < order->first[FL_SAME_LLC])

@@ -47,6 +47,7 @@ STAT(park_ran, park, "Kept waiting, and ran there in time")
 STAT(park_late, park, "Kept waiting, and ran there after the bound, before the timer came")
 STAT(park_moved, park, "Waited too long, moved by the timer to an idle CPU")
 STAT(park_released, park, "Waited too long and nothing was idle: left for any CPU to take")
+STAT(park_stolen, park, "Waited too long with the timer late: taken by a CPU that would have idled")
 STAT(timer_fire, park, "Timer callbacks")
 
 /* Queues. */

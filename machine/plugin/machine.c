@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The simulated machine's main loop. It runs in QEMU's only CPU thread in place
+ * of QEMU's own loop, and is the only one that moves time:
+ *
+ *  1. Of the running CPUs, the one whose clock is earliest goes on, until the end
+ *     of the quantum or the next timer, whichever comes first. QEMU's instruction
+ *     counter makes that exact to the instruction.
+ *  2. Timers whose time has come fire when the earliest clock has come there.
+ *  3. When all running CPUs have come to the end of a quantum, the model chooses
+ *     speeds anew.
+ *  4. When no CPU runs, time jumps to the next timer.
+ *
+ * A CPU idles from the HLT or WFI that QEMU reports until it has work: an
+ * interrupt to an idle CPU wakes it at the sender's time. An interrupt to a
+ * running CPU is taken at that CPU's own time, which may be up to a quantum
+ * before or after the sender's.
+ *
+ * Nothing here depends on the host's time or on other threads. Those may ask for
+ * the lock or end a CPU's turn early; the same CPU then goes on where it was.
+ */
+#include <stdio.h>
+#include "machine.h"
+#include "qemu.h"
+#include "record.h"
+
+/* A PAUSE, YIELD or WFE takes this long (Intel's Skylake: 140 cycles). */
+#define PAUSE_INSNS 140
+/* A CPU that waits alone for another one: each so many pauses count double. */
+#define PAUSES_PER_STEP 8
+#define PAUSE_MAX_STEPS 6
+/* Longest time without any CPU having work; the kernel itself wakes far sooner. */
+#define DEAD_NS (24ull * 3600 * 1000000000)
+/* While limits are computed, QEMU's timers look so far away that none counts. */
+#define LONG_AGO (-(1ll << 40))
+/* Timers that QEMU runs elsewhere must not stop time. */
+#define MAX_TIMER_ROUNDS 64
+#define DEAD_STATUS      3
+
+static struct model *model;
+static machine_extra_t *extra_parts;
+static CPUState *cpus[MODEL_MAX_CPUS];
+static __thread bool is_machine;
+
+/* Time of the earliest running CPU; while all idle, the time of the last event. */
+static uint64_t now;
+static uint64_t tick_end;
+/* The latest time that a CPU has seen: no other one may see an earlier one. */
+static uint64_t seen;
+/* The CPU that executes now, or -1. */
+static int running = -1;
+/* Of its budget: what was left when it was last charged. */
+static uint64_t left;
+static uint64_t extra_charged;
+static int64_t debt;
+static bool limits;
+static bool ending;
+
+static bool paused;
+static uint32_t pauses[MODEL_MAX_CPUS];
+static int last_cpu = -1;
+
+/* When an interrupt came for a CPU that does not run. */
+static bool interrupted[MODEL_MAX_CPUS];
+static uint64_t interrupted_at[MODEL_MAX_CPUS];
+static uint64_t last_work;
+static uint64_t idle_skipped;
+
+/* Charge what the running CPU has done since it was last charged. */
+static void settle(void)
+{
+	uint64_t still = accel_left(cpus[running]), extra = extra_parts();
+	int64_t parts = (int64_t)((left - still) * MODEL_ONE + (extra - extra_charged)) + debt;
+
+	left = still;
+	extra_charged = extra;
+	/* A faulting string instruction gave back its count, not its discount. */
+	debt = parts < 0 ? parts : 0;
+	if (parts > 0)
+		model_charge(model, running, parts);
+}
+
+uint64_t machine_now(void)
+{
+	if (running < 0)
+		return now;
+	settle();
+	return model->cpu[running].t;
+}
+
+static int64_t clock_hook(void)
+{
+	uint64_t t;
+
+	if (!is_machine)
+		return (int64_t)__atomic_load_n(&now, __ATOMIC_RELAXED);
+	if (limits)
+		return LONG_AGO;
+	t = machine_now();
+	if (running >= 0) {
+		if (t < seen)
+			return (int64_t)seen;
+		seen = t;
+	}
+	return (int64_t)t;
+}
+
+static void interrupt_hook(CPUState *cpu, int mask)
+{
+	uint32_t i;
+
+	for (i = 0; i < model->config.nr_cpus; i++) {
+		if (cpus[i] == cpu && model->cpu[i].state != MODEL_RUNNING && !interrupted[i]) {
+			interrupted[i] = true;
+			interrupted_at[i] = machine_now();
+		}
+	}
+	qemu.tcg_handle_interrupt(cpu, mask);
+}
+
+const char *machine_prepare(struct model *m)
+{
+	static const struct accel_hooks hooks = { clock_hook, interrupt_hook };
+	const char *wrong;
+	uint32_t i;
+
+	model = m;
+	is_machine = true;
+	for (i = 0; i < m->config.nr_cpus; i++) {
+		cpus[i] = qemu.qemu_get_cpu((int)i);
+		if (!cpus[i])
+			return "QEMU has fewer CPUs than the machine: start it with -smp as in the configuration";
+	}
+	wrong = accel_hook(&hooks);
+	if (wrong)
+		return wrong;
+	limits = true;
+	wrong = accel_find_countdown(cpus[0]);
+	limits = false;
+	return wrong;
+}
+
+static void set_now(uint64_t t)
+{
+	if (t > now)
+		__atomic_store_n(&now, t, __ATOMIC_RELAXED);
+}
+
+/* Fire the timers that are due; the time to the next one, or -1. */
+static int64_t run_timers(void)
+{
+	int64_t next = -1;
+	int i;
+
+	for (i = 0; i < MAX_TIMER_ROUNDS; i++) {
+		next = qemu.qemu_clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+		if (next)
+			return next;
+		qemu.qemu_clock_run_timers(QEMU_CLOCK_VIRTUAL);
+	}
+	return 1;
+}
+
+/* Other threads may have work for a CPU, or want the machine to stop. */
+static bool serve_host(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < model->config.nr_cpus; i++)
+		if (!qemu.cpu_work_list_empty(cpus[i]) || !qemu.cpu_can_run(cpus[i]))
+			qemu.qemu_wait_io_event_common(cpus[i]);
+	if (!ending && qemu.cpu_can_run(cpus[0]))
+		return true;
+	accel_set_current(cpus[0]);
+	if (ending)
+		qemu.cpu_stop_current();
+	qemu.qemu_wait_io_event(cpus[0]);
+	return false;
+}
+
+static void wake_cpus(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < model->config.nr_cpus; i++) {
+		uint64_t at;
+
+		if (model->cpu[i].state == MODEL_RUNNING)
+			continue;
+		if (qemu.cpu_thread_is_idle(cpus[i]) || !qemu.cpu_work_list_empty(cpus[i]))
+			continue;
+		at = interrupted[i] ? interrupted_at[i] : now;
+		interrupted[i] = false;
+		if (!model_wake(model, i, at))
+			model_start(model, i, at);
+		last_work = model->cpu[i].t;
+	}
+}
+
+static void count_pause(int cpu)
+{
+	uint32_t step = pauses[cpu]++ / PAUSES_PER_STEP;
+
+	if (step > PAUSE_MAX_STEPS)
+		step = PAUSE_MAX_STEPS;
+	model_charge(model, cpu, (uint64_t)PAUSE_INSNS * MODEL_ONE << step);
+	paused = false;
+}
+
+/* Let a CPU go on until a moment; its clock says how far it came. */
+static void run_cpu(int cpu, uint64_t until)
+{
+	CPUState *cs = cpus[cpu];
+	uint64_t budget = model_budget(model, cpu, until);
+	int why;
+
+	if (cpu != last_cpu) {
+		pauses[cpu] = 0;
+		last_cpu = cpu;
+	}
+	accel_set_current(cs);
+	qemu.bql_unlock();
+	limits = true;
+	qemu.icount_prepare_for_run(cs, budget < INT32_MAX ? (int64_t)budget : INT32_MAX);
+	limits = false;
+	left = accel_left(cs);
+	running = cpu;
+	why = qemu.tcg_cpu_exec(cs);
+	settle();
+	running = -1;
+	qemu.icount_process_data(cs);
+	if (why == EXCP_ATOMIC) {
+		qemu.cpu_exec_step_atomic(cs);
+		model_charge(model, cpu, MODEL_ONE);
+	}
+	qemu.bql_lock_impl(__FILE__, __LINE__);
+	if (paused || why == EXCP_YIELD)
+		count_pause(cpu);
+	if ((why == EXCP_HLT || why == EXCP_HALTED) && qemu.cpu_thread_is_idle(cs))
+		model_sleep(model, cpu);
+}
+
+static uint64_t quantum_after(uint64_t t)
+{
+	return (t / model->config.quantum_ns + 1) * model->config.quantum_ns;
+}
+
+/* No CPU has anything to do: go to the next timer. */
+static void skip_idle(void)
+{
+	int64_t next = qemu.qemu_clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+	uint64_t from = now;
+
+	if (next < 0) {
+		/* No timer at all: only the host can end this. */
+		qemu.qemu_wait_io_event(cpus[0]);
+		return;
+	}
+	set_now(now + (uint64_t)next);
+	idle_skipped += now - from;
+	model_idle_until(model, from, now);
+	tick_end = quantum_after(now);
+	run_timers();
+	if (now - last_work > DEAD_NS) {
+		fprintf(stderr, "freqlock_machine: no CPU of the guest has had anything to do for "
+				"24 hours of its time: it hangs\n");
+		machine_end(DEAD_STATUS);
+	}
+	/* A guest that is being switched off only idles: let QEMU get the lock. */
+	qemu.bql_unlock();
+	qemu.bql_lock_impl(__FILE__, __LINE__);
+}
+
+void machine_run(struct model *m, machine_extra_t *extra)
+{
+	extra_parts = extra;
+	extra_charged = extra();
+	now = (uint64_t)qemu.icount_get();
+	tick_end = quantum_after(now);
+	model_start(m, 0, now);
+	for (;;) {
+		int64_t next;
+		int cpu;
+
+		if (!serve_host())
+			continue;
+		wake_cpus();
+		cpu = model_next(m);
+		if (cpu < 0) {
+			skip_idle();
+			continue;
+		}
+		set_now(m->cpu[cpu].t);
+		if (now >= tick_end) {
+			model_tick(m, now);
+			tick_end = quantum_after(now);
+		}
+		next = qemu.qemu_clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+		if (!next) {
+			run_timers();
+			continue;
+		}
+		run_cpu(cpu, next > 0 && now + (uint64_t)next < tick_end ? now + (uint64_t)next :
+									   tick_end);
+	}
+}
+
+int machine_cpu(void)
+{
+	return running;
+}
+
+void machine_pause(void)
+{
+	paused = true;
+}
+
+void machine_switch(uint64_t task)
+{
+	uint64_t cost = model->cpu[running].cost;
+
+	settle();
+	model_switch(model, running, task);
+	/* The budget was for another speed. */
+	if (model->cpu[running].cost != cost)
+		qemu.cpu_exit(cpus[running]);
+}
+
+void machine_end(uint8_t status)
+{
+	ending = true;
+	qemu.qemu_system_shutdown_request_with_code(
+		status == DEAD_STATUS ? SHUTDOWN_CAUSE_HOST_ERROR : SHUTDOWN_CAUSE_GUEST_SHUTDOWN,
+		status);
+	if (running >= 0)
+		qemu.cpu_exit(cpus[running]);
+}
+
+uint64_t machine_guest_ns(void)
+{
+	return now;
+}
+
+uint64_t machine_idle_skipped_ns(void)
+{
+	return idle_skipped;
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * freqlock_machine: a QEMU plugin that makes of QEMU's emulation a machine whose
+ * CPUs change speed. This file is its QEMU side: start and end, and the
+ * instructions that matter, which are found when QEMU translates them:
+ *  - PAUSE (YIELD and WFE come back from QEMU by themselves): waiting has a price;
+ *  - the writes of the address space and of the thread pointer: together they
+ *    name the task that a CPU goes on with;
+ *  - rep movs and rep stos: charged by the byte;
+ *  - CPUID with leaf 0x4c4b0000 + n on x86, HINT #(112 + n) on arm64: marks.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "config.h"
+#include "machine.h"
+#include "qemu.h"
+#include "record.h"
+
+#define EXIT_REFUSED 2
+#define NR_GPRS      32
+#define MARK_LEAF    0x4c4b0000u
+#define MARK_HINT    112u
+
+enum mark { MARK_BEGIN, MARK_END, MARK_EXIT, NR_MARKS };
+
+static const char *const mark_names[NR_MARKS] = { "begin", "end", "exit" };
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+static struct model model;
+static struct model_config config;
+static bool is_arm;
+static struct timespec started;
+static unsigned int nr_init;
+
+static struct qemu_plugin_register *gpr[NR_GPRS];
+static struct glib_array *register_bytes;
+
+/* Discounts of string instructions: one word a CPU, all of which count. */
+static struct qemu_plugin_scoreboard *discounts;
+static uint64_t *discount;
+
+/* The address space that each CPU has switched to last. */
+static uint64_t address_space[MODEL_MAX_CPUS];
+
+static void refuse(const char *why)
+{
+	fprintf(stderr, "freqlock_machine: %s\n", why);
+	fflush(NULL);
+	_exit(EXIT_REFUSED);
+}
+
+static uint64_t read_gpr(unsigned int nr)
+{
+	uint64_t value = 0;
+
+	/* arm64's number 31 is the zero register here. */
+	if (nr >= NR_GPRS || !gpr[nr])
+		return 0;
+	g_byte_array_set_size(register_bytes, 0);
+	if (qemu_plugin_read_register(gpr[nr], register_bytes) >= (int)sizeof(value))
+		memcpy(&value, register_bytes->data, sizeof(value));
+	return value;
+}
+
+static void find_gprs(void)
+{
+	static const char *const x86[] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					   "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
+	const struct glib_array *registers = qemu_plugin_get_registers();
+	const struct qemu_plugin_reg_descriptor *r = registers->data;
+	unsigned int nr_gprs = is_arm ? 31 : 16, i, k;
+	char name[8];
+
+	for (k = 0; k < nr_gprs; k++) {
+		snprintf(name, sizeof(name), "x%u", k);
+		for (i = 0; i < registers->len; i++)
+			if (!strcmp(r[i].name, is_arm ? name : x86[k]))
+				gpr[k] = r[i].handle;
+		if (!gpr[k])
+			refuse("this QEMU does not show the CPU's registers to plugins");
+	}
+	register_bytes = g_byte_array_new();
+}
+
+static void on_pause(unsigned int cpu, void *unused)
+{
+	(void)cpu;
+	(void)unused;
+	machine_pause();
+}
+
+static void on_address_space(unsigned int unused, void *reg)
+{
+	(void)unused;
+	address_space[machine_cpu()] = read_gpr((unsigned int)(uintptr_t)reg) & ~0xfffull;
+}
+
+static void on_thread(unsigned int unused, void *reg)
+{
+	uint64_t thread = read_gpr((unsigned int)(uintptr_t)reg);
+
+	(void)unused;
+	/* Kernel threads have none: they are not told apart. */
+	machine_switch(thread ? thread ^ address_space[machine_cpu()] : 0);
+}
+
+static void mark(uint32_t nr, uint64_t value)
+{
+	if (nr >= NR_MARKS)
+		return;
+	record_mark(mark_names[nr], value, machine_now());
+	if (nr == MARK_EXIT)
+		machine_end((uint8_t)value);
+}
+
+static void on_cpuid(unsigned int unused, void *unused_too)
+{
+	uint32_t leaf = (uint32_t)read_gpr(0);
+
+	(void)unused;
+	(void)unused_too;
+	if ((leaf & 0xffff0000) == MARK_LEAF)
+		mark(leaf & 0xffff, read_gpr(1));
+}
+
+static void on_hint(unsigned int unused, void *nr)
+{
+	(void)unused;
+	mark((uint32_t)(uintptr_t)nr, read_gpr(0));
+}
+
+static void call(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
+		 enum qemu_plugin_cb_flags flags, uint32_t data)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, flags, (void *)(uintptr_t)data);
+}
+
+static void look_at_arm(struct qemu_plugin_insn *insn, const uint8_t *bytes)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	if ((word & 0xfffff01f) == 0xd503201f) {
+		uint32_t hint = word >> 5 & 127;
+
+		if (hint >= MARK_HINT && hint < MARK_HINT + NR_MARKS)
+			call(insn, on_hint, QEMU_PLUGIN_CB_R_REGS, hint - MARK_HINT);
+	} else if ((word & 0xffffffe0) == 0xd5182000) {
+		call(insn, on_address_space, QEMU_PLUGIN_CB_R_REGS, word & 31);
+	} else if ((word & 0xffffffe0) == 0xd51bd040) {
+		call(insn, on_thread, QEMU_PLUGIN_CB_R_REGS, word & 31);
+	}
+}
+
+/* rep movs or stos of `width` bytes: one step, which QEMU counts as one. */
+static void discount_rep(struct qemu_plugin_insn *insn, uint32_t width)
+{
+	struct qemu_plugin_u64 entry = { discounts, 0 };
+	int64_t parts = (int64_t)width * MODEL_ONE / config.rep_bytes_per_insn - MODEL_ONE;
+
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
+							    (uint64_t)parts);
+}
+
+static void look_at_x86(struct qemu_plugin_insn *insn, const uint8_t *b, size_t size)
+{
+	uint8_t rex = 0;
+	bool rep = false, narrow = false;
+	size_t i = 0;
+
+	for (; i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66); i++) {
+		rep = rep || b[i] != 0x66;
+		narrow = narrow || b[i] == 0x66;
+	}
+	if (i < size && (b[i] & 0xf0) == 0x40)
+		rex = b[i++];
+	if (i >= size)
+		return;
+	switch (b[i]) {
+	case 0x90:
+		if (rep)
+			call(insn, on_pause, QEMU_PLUGIN_CB_NO_REGS, 0);
+		return;
+	case 0xa4:
+	case 0xaa:
+		if (rep)
+			discount_rep(insn, 1);
+		return;
+	case 0xa5:
+	case 0xab:
+		if (rep)
+			discount_rep(insn, rex & 8 ? 8 : narrow ? 2 : 4);
+		return;
+	case 0x0f:
+		break;
+	default:
+		return;
+	}
+	if (size - i == 2 && b[i + 1] == 0xa2)
+		call(insn, on_cpuid, QEMU_PLUGIN_CB_R_REGS, 0);
+	if (size - i != 3 || b[i + 2] >> 6 != 3)
+		return;
+	/* mov to CR3; wrfsbase */
+	if (b[i + 1] == 0x22 && (b[i + 2] >> 3 & 7) == 3)
+		call(insn, on_address_space, QEMU_PLUGIN_CB_R_REGS,
+		     (b[i + 2] & 7) | (rex & 1) << 3);
+	else if (b[i + 1] == 0xae && rep && (b[i + 2] >> 3 & 7) == 2)
+		call(insn, on_thread, QEMU_PLUGIN_CB_R_REGS, (b[i + 2] & 7) | (rex & 1) << 3);
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t nr = qemu_plugin_tb_n_insns(tb), i;
+
+	(void)id;
+	for (i = 0; i < nr; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		size_t size = qemu_plugin_insn_size(insn);
+		uint8_t bytes[8] = { 0 };
+
+		/* All that matter are short. */
+		if (size > sizeof(bytes))
+			continue;
+		qemu_plugin_insn_data(insn, bytes, size);
+		if (is_arm)
+			look_at_arm(insn, bytes);
+		else
+			look_at_x86(insn, bytes, size);
+	}
+}
+
+static uint64_t all_discounts(void)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < config.nr_cpus; i++)
+		sum += discount[i];
+	return sum;
+}
+
+static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
+{
+	const char *wrong;
+
+	(void)id;
+	(void)cpu;
+	if (++nr_init < config.nr_cpus)
+		return;
+	discount = qemu_plugin_scoreboard_find(discounts, 0);
+	find_gprs();
+	wrong = machine_prepare(&model);
+	if (wrong)
+		refuse(wrong);
+	machine_run(&model, all_discounts);
+}
+
+static void on_end(qemu_plugin_id_t id, void *unused)
+{
+	struct record_totals totals = { machine_guest_ns(), 0, machine_idle_skipped_ns() };
+	struct timespec t;
+
+	(void)id;
+	(void)unused;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	totals.host_ns = (uint64_t)((t.tv_sec - started.tv_sec) * 1000000000ll + t.tv_nsec -
+				    started.tv_nsec);
+	if (!record_close(&model, &totals))
+		fprintf(stderr, "freqlock_machine: the record could not be written\n");
+}
+
+static void on_speed(void *unused, uint32_t cpu, uint64_t now, uint32_t speed)
+{
+	(void)unused;
+	record_speed(cpu, now, speed);
+}
+
+static const char *argument(int argc, char **argv, const char *name)
+{
+	size_t length = strlen(name);
+	int i;
+
+	for (i = 0; i < argc; i++)
+		if (!strncmp(argv[i], name, length) && argv[i][length] == '=')
+			return argv[i] + length + 1;
+	return NULL;
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_plugin_info *info,
+					   int argc, char **argv);
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_plugin_info *info,
+					   int argc, char **argv)
+{
+	const char *config_path = argument(argc, argv, "config");
+	const char *record_path = argument(argc, argv, "record"), *wrong;
+	char why[512];
+
+	clock_gettime(CLOCK_MONOTONIC, &started);
+	if (argc != 2 || !config_path || !record_path)
+		refuse("the arguments are config=FILE,record=FILE");
+	is_arm = !strcmp(info->target_name, "aarch64");
+	if (!info->system_emulation || (!is_arm && strcmp(info->target_name, "x86_64")))
+		refuse("it works with qemu-system-x86_64 and qemu-system-aarch64");
+	if (!config_read(config_path, &config, why, sizeof(why)))
+		refuse(why);
+	if ((int)config.nr_cpus != info->system.max_vcpus)
+		refuse("QEMU's -smp is not the number of cpus in the configuration");
+	wrong = accel_find_functions();
+	if (wrong)
+		refuse(wrong);
+	if (!record_open(record_path))
+		refuse("the record cannot be made: is its folder there, and may it be written?");
+	model_init(&model, &config);
+	model.speed_changed = on_speed;
+	discounts = qemu_plugin_scoreboard_new(sizeof(uint64_t));
+	qemu_plugin_register_vcpu_init_cb(id, on_cpu);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	return 0;
+}

@@ -61,7 +61,7 @@ pub enum Error {
     Baseline { name: String, known: Vec<String> },
 }
 
-fn did_you_mean(nearest: &Option<String>) -> String {
+pub(crate) fn did_you_mean(nearest: &Option<String>) -> String {
     nearest
         .as_ref()
         .map(|name| format!(" (did you mean {name}?)"))
@@ -166,7 +166,7 @@ impl Plan {
         let mut schedulers = Vec::new();
         let mut left_out = Vec::new();
         for spec in args.schedulers.iter().flat_map(|list| split_specs(list)) {
-            match scheduler(&spec, places)? {
+            match scheduler(&spec, &places.ours, |name| places.program(name))? {
                 Some(scheduler) => schedulers.push(scheduler),
                 None => left_out.push(format!(
                     "{spec} is left out: it is neither on PATH nor in ~/.cargo/bin (cargo install --locked {spec})",
@@ -306,8 +306,12 @@ fn split_specs(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// None if it is a program that is not installed.
-fn scheduler(spec: &str, places: &Places) -> Result<Option<Scheduler>, Error> {
+/// None if it is a program that `find` does not find; `ours` is this program.
+pub(crate) fn scheduler(
+    spec: &str,
+    ours: &Path,
+    find: impl Fn(&str) -> Option<PathBuf>,
+) -> Result<Option<Scheduler>, Error> {
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let arguments = shell_words::split(rest).map_err(|error| Error::Arguments {
         spec: spec.into(),
@@ -321,13 +325,13 @@ fn scheduler(spec: &str, places: &Places) -> Result<Option<Scheduler>, Error> {
         None
     } else if modes().contains(&name) {
         Some(Loader {
-            program: places.ours.clone(),
+            program: ours.into(),
             arguments: std::iter::once(format!("--mode={name}").into())
                 .chain(arguments)
                 .collect(),
             ops: "freqlock".into(),
         })
-    } else if let Some(program) = places.program(name).filter(|_| name.starts_with("scx_")) {
+    } else if let Some(program) = find(name).filter(|_| name.starts_with("scx_")) {
         Some(Loader {
             program,
             arguments: arguments.collect(),
@@ -375,7 +379,7 @@ fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Err
 }
 
 /// The known name that is likely meant.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     known
         .map(|other| (strsim::damerau_levenshtein(name, other), other))
         .filter(|(distance, other)| *distance <= name.len().max(other.len()) / 3)

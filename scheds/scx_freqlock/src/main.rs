@@ -17,7 +17,7 @@ use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
-use freqlock::{compare, preflight, promises, stats};
+use freqlock::{compare, machine, preflight, promises, stats};
 use log::{error, info, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
@@ -34,6 +34,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Not {:?}: that may print a backtrace.
             eprintln!("scx_freqlock: {error:#}");
+            if let Some(error) = error.downcast_ref::<machine::Error>() {
+                return ExitCode::from(error.status());
+            }
             match error.downcast_ref::<compare::Error>() {
                 Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),
                 _ => ExitCode::FAILURE,
@@ -64,6 +67,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         )?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
         Some(Command::Compare(args)) => return Ok(compare::run(args)?),
+        Some(Command::Machine(args)) => return Ok(machine::run(args)?),
         None => run(&opts.run)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ use freqlock::compare;
 use freqlock::freq::Source;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
+use freqlock::machine;
 use freqlock::mode::Mode;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
@@ -61,6 +62,8 @@ pub enum Command {
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
     Compare(compare::Args),
+    #[command(subcommand)]
+    Machine(machine::Args),
 }
 
 #[derive(Debug, Args)]

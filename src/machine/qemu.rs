@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! QEMU: the command line of a machine, and one run of it from start to end.
+//! However a run ends, nothing of it is left behind.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::description::Description;
+use super::guest::{self, Report};
+use crate::compare::process::{Ended, Event, Process};
+
+/// How often it is looked whether QEMU does anything at all.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// QEMU that has used no processor for so long waits for something that will
+/// not come: as long as the guest has anything to do, now or at some time to
+/// come, emulating it takes the processor.
+const STALL: Duration = Duration::from_secs(20);
+
+/// From asking QEMU to end until it is killed; it has a record to write.
+const END: Duration = Duration::from_secs(10);
+
+/// What QEMU needs beside the guest's memory.
+const OVERHEAD_MB: u64 = 300;
+
+/// A guest has to unpack its image into memory, beside the image itself, and
+/// then have some left to work with.
+const GUEST_ROOM_MB: u64 = 192;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the guest needs {wanted} MB of memory, and this host has {available} MB to spare: take --memory-mb or another host")]
+    HostMemory { wanted: u64, available: u64 },
+    #[error("{given} MB of memory are too few for an image of {image} MB: take --memory-mb {least} or more")]
+    GuestMemory { given: u64, image: u64, least: u64 },
+    #[error("{machine} has caches or cores of different sizes, which QEMU cannot show to a guest")]
+    Topology { machine: String },
+    #[error("cannot start QEMU ({})", program.display())]
+    Start {
+        program: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot use {}", path.display())]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("QEMU ended before the command did ({reason}){console}")]
+    Died { reason: String, console: String },
+    #[error("the guest gave up: {0}")]
+    Guest(String),
+    #[error("the command did not end within {} s of the host's time: machine killed{console}", .after.as_secs())]
+    Timeout { after: Duration, console: String },
+    #[error("the guest hangs: QEMU has done nothing for {} s, so nothing will happen in it any more: machine killed{console}", STALL.as_secs())]
+    Stalled { console: String },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("cannot wait for QEMU")]
+    Wait(#[source] std::io::Error),
+}
+
+/// What a machine is started with.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    pub machine: &'a Description,
+    pub arch: super::kit::Arch,
+    pub memory_mb: u64,
+    pub seed: u32,
+    pub program: &'a Path,
+    pub plugin: &'a Path,
+    pub kernel: &'a Path,
+    /// The folder of this run's files; those of [`Files`] are in it.
+    pub dir: &'a Path,
+    pub timeout: Duration,
+}
+
+/// The files of a run, in a folder of its own.
+#[derive(Clone, Debug)]
+pub struct Files {
+    pub image: PathBuf,
+    pub flat: PathBuf,
+    pub record: PathBuf,
+    pub console: PathBuf,
+    pub report: PathBuf,
+}
+
+impl Files {
+    pub fn of(dir: &Path) -> Self {
+        Self {
+            image: dir.join("image.cpio"),
+            flat: dir.join("machine.conf"),
+            record: dir.join("record.jsonl"),
+            console: dir.join("console.log"),
+            report: dir.join("report"),
+        }
+    }
+}
+
+/// Whether there is memory enough, on both sides.
+pub fn check_memory(memory_mb: u64, image_bytes: u64, available_mb: u64) -> Result<(), Error> {
+    let image = image_bytes.div_ceil(1 << 20);
+    let least = 2 * image + GUEST_ROOM_MB;
+    if memory_mb < least {
+        return Err(Error::GuestMemory {
+            given: memory_mb,
+            image,
+            least,
+        });
+    }
+    let wanted = memory_mb + OVERHEAD_MB;
+    if wanted > available_mb {
+        return Err(Error::HostMemory {
+            wanted,
+            available: available_mb,
+        });
+    }
+    Ok(())
+}
+
+/// `MemAvailable` of /proc/meminfo; without that line, no limit is known.
+pub fn available_mb(meminfo: &str) -> u64 {
+    meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .map_or(u64::MAX, |kb| kb / 1024)
+}
+
+/// The guest sees one socket for each last-level cache.
+fn topology(machine: &Description) -> Result<String, Error> {
+    let first = machine.clusters.first();
+    let shape = first.map(|cluster| (cluster.cpus_per_llc, cluster.threads_per_core));
+    match shape {
+        Some((per_llc, threads))
+            if machine
+                .clusters
+                .iter()
+                .all(|c| (c.cpus_per_llc, c.threads_per_core) == (per_llc, threads)) =>
+        {
+            let cpus = machine.cpus();
+            Ok(format!(
+                "{cpus},sockets={},cores={},threads={threads}",
+                cpus / per_llc,
+                per_llc / threads
+            ))
+        }
+        _ => Err(Error::Topology {
+            machine: machine.name.clone(),
+        }),
+    }
+}
+
+/// Everything by which one run could differ from the next is set here: seed,
+/// clock, addresses; and nothing is left to QEMU's defaults or configuration.
+pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
+    let files = Files::of(setup.dir);
+    let with = |before: &str, path: &Path, after: &str| {
+        let mut all = OsString::from(before);
+        all.push(path);
+        all.push(after);
+        all
+    };
+    let mut plugin = with("", setup.plugin, ",config=");
+    plugin.push(&files.flat);
+    plugin.push(",record=");
+    plugin.push(&files.record);
+    let mut arguments: Vec<OsString> = Vec::new();
+    for fixed in setup.arch.machine().iter().chain(&[
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-accel",
+        "tcg,thread=single",
+        "-rtc",
+        "base=2025-01-01T00:00:00,clock=vm",
+    ]) {
+        arguments.push(fixed.into());
+    }
+    for (option, value) in [
+        ("-smp", topology(setup.machine)?.into()),
+        ("-m", format!("{}M", setup.memory_mb).into()),
+        ("-seed", setup.seed.to_string().into()),
+        ("-plugin", plugin),
+        ("-serial", with("file:", &files.console, "")),
+        ("-serial", with("file:", &files.report, "")),
+        ("-kernel", setup.kernel.into()),
+        ("-initrd", files.image.into()),
+        ("-append", setup.arch.kernel_arguments().into()),
+    ] {
+        arguments.push(option.into());
+        arguments.push(value);
+    }
+    Ok(arguments)
+}
+
+/// Boots the machine and waits for its end. `events` also brings Ctrl-C.
+pub fn run(
+    setup: &Setup,
+    sender: &Sender<Event>,
+    events: &Receiver<Event>,
+) -> Result<Report, Error> {
+    let files = Files::of(setup.dir);
+    let mut command = Command::new(setup.program);
+    command.args(arguments(setup)?);
+    let process = Process::start(&mut command, sender).map_err(|source| Error::Start {
+        program: setup.program.into(),
+        source,
+    })?;
+    let ending = watch(&process, setup.timeout, events);
+    let console = || last_lines(&fs::read(&files.console).unwrap_or_default());
+    match ending {
+        Ending::ByItself => {}
+        Ending::Timeout => {
+            end(process, events);
+            return Err(Error::Timeout {
+                after: setup.timeout,
+                console: console(),
+            });
+        }
+        Ending::Stalled => {
+            end(process, events);
+            return Err(Error::Stalled { console: console() });
+        }
+        Ending::Interrupted => {
+            end(process, events);
+            return Err(Error::Interrupted);
+        }
+    }
+    let ended = process.finish().map_err(Error::Wait)?;
+    let report = fs::read(&files.report).unwrap_or_default();
+    match guest::parse(&report) {
+        Ok(report) if ended.status.success() => Ok(report),
+        Ok(_) => Err(died(&ended, String::new())),
+        Err(guest::Error::Failed(reason)) => Err(Error::Guest(reason)),
+        Err(guest::Error::Incomplete) => Err(died(&ended, console())),
+    }
+}
+
+fn died(ended: &Ended, console: String) -> Error {
+    Error::Died {
+        reason: ended.reason(),
+        console,
+    }
+}
+
+enum Ending {
+    ByItself,
+    Timeout,
+    Stalled,
+    Interrupted,
+}
+
+fn watch(process: &Process, timeout: Duration, events: &Receiver<Event>) -> Ending {
+    let begin = Instant::now();
+    let mut progress = Progress::new(begin);
+    loop {
+        let left = timeout.saturating_sub(begin.elapsed());
+        match events.recv_timeout(LOOK.min(left)) {
+            Ok(Event::Exited(pid)) if pid == process.pid() => return Ending::ByItself,
+            Ok(Event::Exited(_)) => {}
+            Ok(Event::Interrupted) | Err(RecvTimeoutError::Disconnected) => {
+                return Ending::Interrupted
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let now = Instant::now();
+        if now - begin >= timeout {
+            return Ending::Timeout;
+        }
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid()));
+        if progress.stalled(now, cpu_ticks(&stat.unwrap_or_default())) {
+            return Ending::Stalled;
+        }
+    }
+}
+
+/// When QEMU last did anything.
+struct Progress {
+    since: Instant,
+    ticks: u64,
+}
+
+impl Progress {
+    /// Fewer ticks of the host's clock than this in a time of [`LOOK`] are what
+    /// QEMU's main thread takes when there is nothing to do.
+    const IDLE_TICKS: u64 = 4;
+
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            ticks: 0,
+        }
+    }
+
+    fn stalled(&mut self, now: Instant, ticks: Option<u64>) -> bool {
+        // Without a figure QEMU has just ended, of which we are told.
+        let Some(ticks) = ticks else {
+            return false;
+        };
+        if ticks > self.ticks + Self::IDLE_TICKS {
+            self.since = now;
+        }
+        self.ticks = ticks;
+        now - self.since >= STALL
+    }
+}
+
+/// Time on the processor, user's and kernel's, of a line of /proc/PID/stat.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The name before it may have spaces and brackets in it.
+    let rest = stat.rsplit_once(')')?.1;
+    let mut fields = rest.split_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(user + system)
+}
+
+/// Asks QEMU to end, so that the plugin can write its record, and then makes it.
+fn end(process: Process, events: &Receiver<Event>) {
+    process.terminate();
+    let deadline = Instant::now() + END;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match events.recv_timeout(left) {
+            Ok(Event::Exited(pid)) if pid == process.pid() => break,
+            Ok(_) => {}
+            Err(mpsc::RecvTimeoutError::Timeout | mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    // Dropped here, and with it killed if it is still there.
+}
+
+/// The end of what the kernel printed, for an error's text.
+fn last_lines(console: &[u8]) -> String {
+    const LINES: usize = 12;
+    let text = String::from_utf8_lossy(console);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if lines.is_empty() {
+        return "; it printed nothing on its console".into();
+    }
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    format!("; its console's last lines:\n  {}", last.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::description::tests::small;
+    use super::super::kit::Arch;
+    use super::*;
+
+    fn setup<'a>(machine: &'a Description, dir: &'a Path, program: &'a Path) -> Setup<'a> {
+        Setup {
+            machine,
+            arch: Arch::X86_64,
+            memory_mb: 512,
+            seed: 7,
+            program,
+            plugin: Path::new("/p.so"),
+            kernel: Path::new("/vmlinuz"),
+            dir,
+            timeout: Duration::from_secs(2),
+        }
+    }
+
+    #[test]
+    fn the_command_line_leaves_nothing_to_chance() {
+        let machine = small();
+        let line = arguments(&setup(&machine, Path::new("/run"), Path::new("qemu"))).unwrap();
+        let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+        let line = line.join(" ");
+        for part in [
+            "-accel tcg,thread=single",
+            "-seed 7",
+            "clock=vm",
+            "-smp 4,sockets=2,cores=2,threads=1",
+            "-plugin /p.so,config=/run/machine.conf,record=/run/record.jsonl",
+            "nokaslr norandmaps tsc=reliable",
+            "-no-user-config",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+
+    #[test]
+    fn caches_of_different_sizes_are_refused() {
+        let mut machine = small();
+        machine.clusters.push(machine.clusters[0].clone());
+        machine.clusters[1].cpus_per_llc = 4;
+        assert!(matches!(topology(&machine), Err(Error::Topology { .. })));
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_on_either_side() {
+        check_memory(512, 60 << 20, 4096).unwrap();
+        let error = check_memory(256, 60 << 20, 4096).unwrap_err().to_string();
+        assert!(error.contains("--memory-mb 312"), "{error}");
+        let error = check_memory(4096, 60 << 20, 4096).unwrap_err().to_string();
+        assert!(error.contains("this host has 4096 MB"), "{error}");
+        assert_eq!(
+            available_mb("MemFree: 1 kB\nMemAvailable:  2048000 kB\n"),
+            2000
+        );
+        assert_eq!(available_mb(""), u64::MAX);
+    }
+
+    #[test]
+    fn time_on_the_processor_is_read_past_any_name() {
+        let stat = "12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 300 45 0 0";
+        assert_eq!(cpu_ticks(stat), Some(345));
+        assert_eq!(cpu_ticks(""), None);
+    }
+
+    #[test]
+    fn a_stall_is_a_long_time_without_work() {
+        let begin = Instant::now();
+        let at = |s: u64| begin + Duration::from_secs(s);
+        let mut progress = Progress::new(begin);
+        assert!(!progress.stalled(at(2), Some(100)));
+        assert!(!progress.stalled(at(20), Some(103)), "18 s");
+        assert!(progress.stalled(at(22), Some(104)), "20 s");
+        assert!(!progress.stalled(at(24), Some(200)), "it works again");
+        assert!(!progress.stalled(at(60), None), "it has just ended");
+    }
+
+    #[test]
+    fn the_end_of_a_console_is_shown() {
+        assert!(last_lines(b"\r\n").contains("nothing"));
+        let text: String = (0..50).map(|i| format!("line {i}\r\n\n")).collect();
+        let last = last_lines(text.as_bytes());
+        assert!(last.ends_with("  line 48\n  line 49"), "{last}");
+        assert_eq!(last.lines().count(), 13);
+    }
+
+    /// Programs that stand in for QEMU.
+    fn run_program(script: &str) -> Result<Report, Error> {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("qemu");
+        let report = dir.path().join("report");
+        fs::write(
+            &program,
+            format!("#!/bin/sh\nreport={}\n{script}\n", report.display()),
+        )
+        .unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let (sender, events) = mpsc::channel();
+        run(&setup(&small(), dir.path(), &program), &sender, &events)
+    }
+
+    #[test]
+    fn a_whole_report_is_a_result() {
+        let report = run_program(
+            r"printf 'loaded disabled - 0\nstatus 7\nstdout 2\nstderr 0\n\nhiend\n' >$report",
+        )
+        .unwrap();
+        assert_eq!((report.status, report.stdout.as_slice()), (7, &b"hi"[..]));
+    }
+
+    #[test]
+    fn every_other_end_is_an_error_of_its_own() {
+        let message = |script| run_program(script).unwrap_err().to_string();
+        let died = message("echo internals differ >&2; exit 2");
+        assert!(died.contains("exit status 2: internals differ"), "{died}");
+        assert!(message("sleep 60").contains("within 2 s"));
+        let gave_up =
+            message(r"printf 'failed no such thing\nstdout 0\nstderr 0\n\nend\n' >$report");
+        assert_eq!(gave_up, "the guest gave up: no such thing");
+        let missing = Path::new("/nowhere/qemu");
+        let (sender, events) = mpsc::channel();
+        let machine = small();
+        let error = run(&setup(&machine, Path::new("/"), missing), &sender, &events).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/qemu"), "{error}");
+    }
+}

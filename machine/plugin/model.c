@@ -143,9 +143,12 @@ static void choose_point(struct model *m, uint32_t cpu, uint64_t now)
 	/* A running CPU held back by the turbo table has to climb from there. */
 	if (c->state == MODEL_RUNNING && limit < MODEL_ONE && config->floor < MODEL_ONE) {
 		uint32_t above = limit > config->floor ? limit - config->floor : 0;
+		uint32_t range = MODEL_ONE - config->floor;
 
-		c->level = min64(c->level, (uint64_t)((unsigned __int128)m->span * above /
-						      (MODEL_ONE - config->floor)));
+		/* Rounded up, so that what is allowed is also reached. */
+		c->level = min64(
+			c->level,
+			(uint64_t)(((unsigned __int128)m->span * above + range - 1) / range));
 	}
 	opp = wanted_point(m, cpu, limit);
 	if (opp == c->opp)

@@ -55,6 +55,7 @@ static uint64_t extra_charged;
 static int64_t debt;
 static bool limits;
 static bool ending;
+static uint64_t ended_at;
 
 static bool paused;
 static uint32_t pauses[MODEL_MAX_CPUS];
@@ -161,13 +162,32 @@ static int64_t run_timers(void)
 	return 1;
 }
 
-/* Other threads may have work for a CPU, or want the machine to stop. */
+static bool serve_cpus(void)
+{
+	bool served = false;
+	uint32_t i;
+
+	for (i = 0; i < model->config.nr_cpus; i++) {
+		if (!qemu.cpu_work_list_empty(cpus[i])) {
+			qemu.qemu_wait_io_event_common(cpus[i]);
+			served = true;
+		}
+	}
+	return served;
+}
+
+/*
+ * Other threads, or the guest itself, may have work for a CPU: after this there
+ * is none. False: the machine was stopped, and now may go on or not.
+ */
 static bool serve_host(void)
 {
 	uint32_t i;
 
+	while (serve_cpus())
+		;
 	for (i = 0; i < model->config.nr_cpus; i++)
-		if (!qemu.cpu_work_list_empty(cpus[i]) || !qemu.cpu_can_run(cpus[i]))
+		if (!qemu.cpu_can_run(cpus[i]))
 			qemu.qemu_wait_io_event_common(cpus[i]);
 	if (!ending && qemu.cpu_can_run(cpus[0]))
 		return true;
@@ -187,10 +207,11 @@ static void wake_cpus(void)
 
 		if (model->cpu[i].state == MODEL_RUNNING)
 			continue;
-		if (qemu.cpu_thread_is_idle(cpus[i]) || !qemu.cpu_work_list_empty(cpus[i]))
-			continue;
 		at = interrupted[i] ? interrupted_at[i] : now;
+		/* An interrupt that is no work, as one that is masked, is not kept. */
 		interrupted[i] = false;
+		if (qemu.cpu_thread_is_idle(cpus[i]))
+			continue;
 		if (!model_wake(model, i, at))
 			model_start(model, i, at);
 		last_work = model->cpu[i].t;
@@ -329,6 +350,8 @@ void machine_switch(uint64_t task)
 void machine_end(uint8_t status)
 {
 	ending = true;
+	model_tick(model, machine_now());
+	ended_at = machine_now();
 	qemu.qemu_system_shutdown_request_with_code(
 		status == DEAD_STATUS ? SHUTDOWN_CAUSE_HOST_ERROR : SHUTDOWN_CAUSE_GUEST_SHUTDOWN,
 		status);
@@ -338,7 +361,7 @@ void machine_end(uint8_t status)
 
 uint64_t machine_guest_ns(void)
 {
-	return now;
+	return ending ? ended_at : now;
 }
 
 uint64_t machine_idle_skipped_ns(void)

@@ -85,10 +85,13 @@ const char *accel_hook(const struct accel_hooks *hooks)
 		return "QEMU does not run all CPUs in one thread: start it with -accel tcg,thread=single";
 	if (occurrences(words, nr, (void *)qemu.icount_handle_interrupt) != 1)
 		return "QEMU does not count instructions: start it with -icount shift=0,sleep=off";
+	if (occurrences(words, nr, (void *)qemu.rr_kick_vcpu_thread) != 1)
+		return "CPUs are not woken as in QEMU 10.0 to 11.1";
 	/* get_virtual_clock and get_elapsed_ticks */
 	if (occurrences(words, nr, (void *)qemu.icount_get) != 2)
 		return "the clocks are not where they are in QEMU 10.0 to 11.1";
 	replace(words, nr, (void *)qemu.icount_handle_interrupt, (void *)hooks->interrupt);
+	replace(words, nr, (void *)qemu.rr_kick_vcpu_thread, (void *)hooks->kick);
 	replace(words, nr, (void *)qemu.icount_get, (void *)hooks->clock);
 	return NULL;
 }

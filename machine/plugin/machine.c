@@ -41,6 +41,8 @@ static struct model *model;
 static machine_extra_t *extra_parts;
 static CPUState *cpus[MODEL_MAX_CPUS];
 static __thread bool is_machine;
+/* A QemuCond: what the machine waits for when it has nothing to do. */
+static uint64_t wanted[32];
 
 /* Time of the earliest running CPU; while all idle, the time of the last event. */
 static uint64_t now;
@@ -119,14 +121,22 @@ static void interrupt_hook(CPUState *cpu, int mask)
 	qemu.tcg_handle_interrupt(cpu, mask);
 }
 
+/* Another thread wants something of a CPU, or a CPU itself does. */
+static void kick_hook(CPUState *cpu)
+{
+	qemu.rr_kick_vcpu_thread(cpu);
+	qemu.qemu_cond_broadcast(wanted);
+}
+
 const char *machine_prepare(struct model *m)
 {
-	static const struct accel_hooks hooks = { clock_hook, interrupt_hook };
+	static const struct accel_hooks hooks = { clock_hook, interrupt_hook, kick_hook };
 	const char *wrong;
 	uint32_t i;
 
 	model = m;
 	is_machine = true;
+	qemu.qemu_cond_init(wanted);
 	for (i = 0; i < m->config.nr_cpus; i++) {
 		cpus[i] = qemu.qemu_get_cpu((int)i);
 		if (!cpus[i])
@@ -191,10 +201,7 @@ static bool serve_host(void)
 			qemu.qemu_wait_io_event_common(cpus[i]);
 	if (!ending && qemu.cpu_can_run(cpus[0]))
 		return true;
-	accel_set_current(cpus[0]);
-	if (ending)
-		qemu.cpu_stop_current();
-	qemu.qemu_wait_io_event(cpus[0]);
+	qemu.qemu_cond_wait_bql(wanted);
 	return false;
 }
 
@@ -274,7 +281,7 @@ static void skip_idle(void)
 
 	if (next < 0) {
 		/* No timer at all: only the host can end this. */
-		qemu.qemu_wait_io_event(cpus[0]);
+		qemu.qemu_cond_wait_bql(wanted);
 		return;
 	}
 	set_now(now + (uint64_t)next);

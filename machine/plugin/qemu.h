@@ -109,7 +109,6 @@ typedef struct CPUState CPUState;
 	F(bool, cpu_can_run, (CPUState * cpu))                             \
 	F(bool, cpu_thread_is_idle, (CPUState * cpu))                      \
 	F(bool, cpu_work_list_empty, (CPUState * cpu))                     \
-	F(void, cpu_stop_current, (void))                                  \
 	F(void, bql_lock_impl, (const char *file, int line))               \
 	F(void, bql_unlock, (void))                                        \
 	F(int64_t, icount_get, (void))                                     \
@@ -118,13 +117,16 @@ typedef struct CPUState CPUState;
 	F(void, icount_process_data, (CPUState * cpu))                     \
 	F(void, tcg_handle_interrupt, (CPUState * cpu, int mask))          \
 	F(void, rr_start_vcpu_thread, (CPUState * cpu))                    \
+	F(void, rr_kick_vcpu_thread, (CPUState * cpu))                     \
+	F(void, qemu_cond_init, (void *cond))                              \
+	F(void, qemu_cond_broadcast, (void *cond))                         \
+	F(void, qemu_cond_wait_bql, (void *cond))                          \
 	F(int64_t, qemu_clock_deadline_ns_all, (int type, int attributes)) \
 	F(bool, qemu_clock_run_timers, (int type))                         \
 	F(void, qemu_system_shutdown_request_with_code, (int reason, int status))
 
 /* Functions that newer versions have under another name. */
-#define QEMU_RENAMED_FUNCTIONS(F)                                              \
-	F(void, qemu_wait_io_event, qemu_process_cpu_events, (CPUState * cpu)) \
+#define QEMU_RENAMED_FUNCTIONS(F) \
 	F(void, qemu_wait_io_event_common, qemu_process_cpu_events_common, (CPUState * cpu))
 
 #define QEMU_DECLARE(result, name, arguments)              result(*name) arguments;
@@ -144,6 +146,7 @@ extern struct qemu qemu;
 struct accel_hooks {
 	int64_t (*clock)(void);
 	void (*interrupt)(CPUState *cpu, int mask);
+	void (*kick)(CPUState *cpu);
 };
 
 /* Each returns NULL or a sentence that says why this QEMU cannot be used. */

@@ -52,12 +52,43 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub bench_dir: Option<PathBuf>,
 
+    /// Compare on this simulated machine (`scx_freqlock machine list`): with
+    /// its own kernel, and the schedulers that are in its image. Two more are
+    /// there: limit (eevdf with every CPU always at its highest speed) and
+    /// pinned (eevdf with the workload on one CPU)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["runs", "warmup", "minutes"])]
+    pub machine: Option<String>,
+
+    /// Rounds on the simulated machine: each has a seed and a start time of its own
+    #[arg(long, value_name = "N", requires = "machine", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub seeds: u32,
+
+    /// Simulated machines that run at a time [default: one to each CPU here]
+    #[arg(long, value_name = "N", requires = "machine", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    pub jobs: Option<usize>,
+
+    /// Take only so many CPUs of the simulated machine
+    #[arg(long, value_name = "N", requires = "machine")]
+    pub cpus: Option<u32>,
+
+    /// Moves of tasks cost what the simulated machine's file says
+    #[arg(long, requires = "machine")]
+    pub migration_cost: bool,
+
     /// A run that takes longer has failed
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
 }
 
 impl Args {
+    pub(super) fn with_seeds_as_rounds(&self) -> Self {
+        Self {
+            runs: self.seeds,
+            warmup: 0,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s)
     }

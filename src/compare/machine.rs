@@ -14,6 +14,10 @@ pub enum Kind {
     Virtual,
     /// A virtual machine whose instructions are emulated (QEMU's TCG).
     Emulated,
+    /// A simulated one, whose CPUs have the speeds of a model.
+    Simulated {
+        migration_cost: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -70,6 +74,17 @@ impl fmt::Display for Machine {
             model,
             ..
         } = self;
+        if let Kind::Simulated { migration_cost } = self.kind {
+            let moves = if migration_cost {
+                "Moving a task costs what the machine's file says"
+            } else {
+                "Moving a task is free"
+            };
+            return write!(
+                f,
+                "Simulated machine {model}; {cpus} CPUs, Linux {kernel}. {moves}. Not modelled: caches otherwise, hardware threads, memory and its bandwidth, heat, the time that a frequency change stops a core; every instruction takes the same time."
+            );
+        }
         write!(f, "Linux {kernel}, {cpus} CPUs ({model}), ")?;
         match (self.kind, self.cpufreq) {
             (Kind::Bare, true) => write!(f, "frequencies change (cpufreq)"),
@@ -78,6 +93,8 @@ impl fmt::Display for Machine {
             }
             (Kind::Virtual, true) => write!(f, "in a VM with a cpufreq driver"),
             (Kind::Virtual, false) => write!(f, "in a VM: no frequency changes here"),
+            // Above.
+            (Kind::Simulated { .. }, _) => Ok(()),
             (Kind::Emulated, true) => write!(f, "in an emulated VM with a cpufreq driver"),
             (Kind::Emulated, false) => write!(f, "in an emulated VM: no frequency changes here"),
         }

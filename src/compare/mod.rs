@@ -10,12 +10,12 @@
 mod args;
 #[cfg(test)]
 mod bench_tests;
-mod engine;
-mod machine;
+pub(crate) mod engine;
+pub(crate) mod machine;
 pub(crate) mod plan;
 pub(crate) mod process;
 mod progress;
-mod record;
+pub(crate) mod record;
 mod report;
 mod stats;
 #[cfg(test)]
@@ -28,13 +28,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use crate::machine as simulation;
 use crate::preflight;
-use engine::{Engine, Watch};
+use engine::{Engine, Results, Watch};
 use machine::Machine;
 use plan::Plan;
 use process::Event;
 use progress::Progress;
 use record::Record;
+use simulation::compare::{Interrupt, Simulation};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -51,12 +53,18 @@ pub enum Error {
     Signal(#[from] ctrlc::Error),
     #[error(transparent)]
     Engine(#[from] engine::Error),
+    #[error(transparent)]
+    Simulation(#[from] simulation::Error),
 }
 
 impl Error {
     /// Is it the command line that is to be changed?
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Plan(_))
+        match self {
+            Self::Plan(_) => true,
+            Self::Simulation(error) => error.is_usage(),
+            _ => false,
+        }
     }
 }
 
@@ -66,6 +74,9 @@ const INTERRUPTED: u8 = 130;
 /// Compares as `args` say, with the table on standard output. Failure means
 /// that at least one run gave no figures.
 pub fn run(args: &Args) -> Result<ExitCode, Error> {
+    if let Some(name) = &args.machine {
+        return run_simulated(name, args);
+    }
     let resolved = Plan::resolve(args, &plan::Places::of_this_process())?;
     for line in &resolved.left_out {
         eprintln!("{line}");
@@ -86,7 +97,32 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     compare(
         &plan,
         args.json.as_deref(),
-        &mut engine,
+        Machine::look(Path::new("/")),
+        |watch| engine.run(&plan, watch),
+        &mut progress,
+        &mut stdout,
+    )
+}
+
+/// The same on a simulated machine; rounds are seeds.
+fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
+    let simulation = Simulation::new(name, args.cpus, args.migration_cost, args.timeout())?;
+    let bench = plan::Places::of_this_process().bench;
+    let resolved = simulation.plan(&args.with_seeds_as_rounds(), &bench)?;
+    for line in &resolved.left_out {
+        eprintln!("{line}");
+    }
+    let plan = resolved.plan;
+    let interrupt = Interrupt::default();
+    let on_signal = interrupt.clone();
+    ctrlc::set_handler(move || on_signal.interrupt())?;
+    let mut progress = Progress::on_stderr(&plan);
+    let mut stdout = std::io::stdout().lock();
+    compare(
+        &plan,
+        args.json.as_deref(),
+        simulation.machine(),
+        |watch| simulation.run(&plan, simulation.jobs(args.jobs), &interrupt, watch),
         &mut progress,
         &mut stdout,
     )
@@ -95,14 +131,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
 fn compare(
     plan: &Plan,
     json: Option<&Path>,
-    engine: &mut Engine,
+    machine: Machine,
+    run: impl FnOnce(&mut dyn Watch) -> Results,
     progress: &mut dyn Watch,
     out: &mut dyn Write,
 ) -> Result<ExitCode, Error> {
     // Before the runs, that they are not lost because of a misspelt folder.
     let json = json.map(create).transpose()?;
-    let machine = Machine::look(Path::new("/"));
-    let results = engine.run(plan, progress);
+    let results = run(progress);
     progress.finish();
     let record = Record::new(plan, machine, results.runs, results.interrupted);
 

@@ -128,6 +128,15 @@ pub struct Places {
     pub bench: Vec<PathBuf>,
 }
 
+/// The programs that load schedulers.
+pub(crate) struct Programs<'a> {
+    /// This one.
+    pub ours: &'a Path,
+    pub find: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// Names that stand for no program and yet are compared.
+    pub others: &'a [&'a str],
+}
+
 impl Places {
     pub fn of_this_process() -> Self {
         // Not there only without /proc; then the name on PATH has to do.
@@ -158,15 +167,30 @@ fn is_executable(file: &Path) -> bool {
 
 impl Plan {
     pub fn resolve(args: &Args, places: &Places) -> Result<Resolved, Error> {
+        let find = |name: &str| places.program(name);
+        let programs = Programs {
+            ours: &places.ours,
+            find: &find,
+            others: &[],
+        };
+        Self::resolve_with(args, &places.bench, &programs)
+    }
+
+    /// The same where programs are found in another way.
+    pub(crate) fn resolve_with(
+        args: &Args,
+        bench: &[PathBuf],
+        programs: &Programs,
+    ) -> Result<Resolved, Error> {
         let dir = match &args.bench_dir {
             Some(dir) => dir.clone(),
-            None => default_bench_dir(&places.bench)?,
+            None => default_bench_dir(bench)?,
         };
         let workloads = choose_workloads(&args.workloads, find_workloads(&dir)?, &dir)?;
         let mut schedulers = Vec::new();
         let mut left_out = Vec::new();
         for spec in args.schedulers.iter().flat_map(|list| split_specs(list)) {
-            match scheduler(&spec, &places.ours, |name| places.program(name))? {
+            match scheduler(&spec, programs)? {
                 Some(scheduler) => schedulers.push(scheduler),
                 None => left_out.push(format!(
                     "{spec} is left out: it is neither on PATH nor in ~/.cargo/bin (cargo install --locked {spec})",
@@ -306,32 +330,30 @@ fn split_specs(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// None if it is a program that `find` does not find; `ours` is this program.
-pub(crate) fn scheduler(
-    spec: &str,
-    ours: &Path,
-    find: impl Fn(&str) -> Option<PathBuf>,
-) -> Result<Option<Scheduler>, Error> {
+/// None if it is a program that is not installed.
+pub(crate) fn scheduler(spec: &str, programs: &Programs) -> Result<Option<Scheduler>, Error> {
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let arguments = shell_words::split(rest).map_err(|error| Error::Arguments {
         spec: spec.into(),
         reason: error.to_string(),
     })?;
     let arguments = arguments.into_iter().map(OsString::from);
-    let loader = if name == KERNEL {
+    let loader = if programs.others.contains(&spec) {
+        None
+    } else if name == KERNEL {
         if arguments.len() > 0 {
             return Err(Error::KernelArguments(spec.into()));
         }
         None
     } else if modes().contains(&name) {
         Some(Loader {
-            program: ours.into(),
+            program: programs.ours.into(),
             arguments: std::iter::once(format!("--mode={name}").into())
                 .chain(arguments)
                 .collect(),
             ops: "freqlock".into(),
         })
-    } else if let Some(program) = find(name).filter(|_| name.starts_with("scx_")) {
+    } else if let Some(program) = (programs.find)(name).filter(|_| name.starts_with("scx_")) {
         Some(Loader {
             program,
             arguments: arguments.collect(),

@@ -7,9 +7,13 @@ use serde::Serialize;
 use super::machine::Machine;
 use super::plan::Plan;
 use super::stats::{estimate, Estimate, Verdict};
+use crate::machine::compare::LIMIT;
 
 /// Changes when a reader of the JSON would have to change.
 const FORMAT: u32 = 1;
+
+/// A limit that is nearer to the baseline than this part of it is no limit.
+const LEAST_WAY: f64 = 0.005;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,6 +83,10 @@ pub struct Row {
     /// Value by the baseline's of the same round; none for the baseline itself.
     pub ratio: Option<Estimate>,
     pub verdict: Option<Verdict>,
+    /// On a simulated machine with the limit among the schedulers: which part of
+    /// the way from the baseline to the limit this scheduler goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Estimate>,
 }
 
 /// The metrics that a workload has printed; else why that is not a measurement.
@@ -170,6 +178,28 @@ impl Record {
     }
 }
 
+/// Which part of the way from a baseline to a limit some values go, by rounds
+/// that have all three. Where the limit is no better there is no way to go.
+fn of_the_way(
+    values: &[(u32, f64)],
+    baseline: &[(u32, f64)],
+    limits: &[(u32, f64)],
+) -> Option<Estimate> {
+    let in_round = |all: &[(u32, f64)], round| {
+        let (_, value) = *all.iter().find(|(other, _)| *other == round)?;
+        Some(value)
+    };
+    let shares: Vec<f64> = values
+        .iter()
+        .filter_map(|(round, value)| {
+            let base = in_round(baseline, *round)?;
+            let way = base - in_round(limits, *round)?;
+            (way.abs() > base * LEAST_WAY).then(|| (base - value) / way)
+        })
+        .collect();
+    estimate(&shares)
+}
+
 /// Rows by metric in the order of the workload, then by scheduler.
 fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) -> Vec<Row> {
     let counted: Vec<&Run> = runs
@@ -197,6 +227,7 @@ fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) 
     };
     let mut rows = Vec::new();
     for metric in metrics {
+        let limits = of(LIMIT, None, &metric.name);
         for scheduler in schedulers {
             let values = of(scheduler, None, &metric.name);
             let plain: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
@@ -212,6 +243,8 @@ fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) 
                 })
                 .collect();
             let ratio = estimate(&ratios).filter(|_| scheduler != baseline);
+            let share = of_the_way(&values, &of(baseline, None, &metric.name), &limits)
+                .filter(|_| scheduler != baseline && scheduler != LIMIT);
             let verdict = ratio.map(|ratio| Verdict::of(&ratio, metric.better == Better::Lower));
             rows.push(Row {
                 workload: workload.into(),
@@ -222,6 +255,7 @@ fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) 
                 value,
                 ratio,
                 verdict,
+                share,
             });
         }
     }
@@ -309,6 +343,32 @@ mod tests {
         let ratio = rows[1].ratio.unwrap();
         assert_eq!((ratio.runs, ratio.median), (1, 2.0));
         assert_eq!(rows[1].verdict, Some(Verdict::Unknown));
+    }
+
+    #[test]
+    fn the_way_to_the_limit_is_measured_in_each_round() {
+        let mut runs = Vec::new();
+        for round in 1..=6 {
+            let base = 100.0 * f64::from(round);
+            runs.push(run("w", "eevdf", round, Some(base)));
+            runs.push(run("w", "auto", round, Some(base * 0.8)));
+            runs.push(run("w", "off", round, Some(base * 1.1)));
+            runs.push(run("w", LIMIT, round, Some(base * 0.6)));
+        }
+        let rows = summary(
+            "w",
+            &names(&["eevdf", "auto", "off", LIMIT]),
+            "eevdf",
+            &runs,
+        );
+        let share = |row: usize| rows[row].share.map(|share| share.median);
+        assert_eq!((share(0), share(3)), (None, None));
+        assert!((share(1).unwrap() - 0.5).abs() < 1e-9);
+        assert!((share(2).unwrap() + 0.25).abs() < 1e-9);
+        // A fixed machine leaves nothing to gain.
+        let level = [(1, 100.0)];
+        assert_eq!(of_the_way(&level, &level, &[(1, 99.8)]), None);
+        assert_eq!(of_the_way(&level, &[(2, 100.0)], &[(1, 50.0)]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use comfy_table::{presets, CellAlignment, Table};
 
 use super::record::{Better, Record, Row};
 use super::stats::{Estimate, Verdict, MIN_RUNS};
+use crate::machine::compare::LIMIT;
 
 const HEADER: [&str; 8] = [
     "metric",
@@ -29,6 +30,7 @@ pub fn text(record: &Record) -> String {
     out.push('\n');
     out.push_str(&failures(record));
     out.push_str(&verdicts(record));
+    out.push_str(&shares(record));
     if record
         .summary
         .iter()
@@ -171,6 +173,30 @@ fn verdicts(record: &Record) -> String {
     out
 }
 
+/// What schedulers reach of what a machine allows.
+fn shares(record: &Record) -> String {
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let mut out = String::new();
+    for row in &record.summary {
+        let Some(share) = &row.share else { continue };
+        if out.is_empty() {
+            out = format!(
+                "Share of the reachable gain, {} to {LIMIT}:\n",
+                record.baseline
+            );
+        }
+        out.push_str(&format!(
+            "  {}: {} {} {} ({})\n",
+            row.scheduler,
+            row.workload,
+            row.metric,
+            percent(share.median),
+            interval(share, percent)
+        ));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{record, run};
@@ -225,6 +251,20 @@ Wins:
             "{machine}"
         );
         assert_eq!(rest, expected, "\n{text}");
+    }
+
+    #[test]
+    fn the_share_of_the_gain_is_said_where_there_is_a_limit() {
+        let mut runs = rounds("eevdf", &[100.0; 6]);
+        runs.extend(rounds("auto", &[70.0, 70.0, 72.0, 72.0, 74.0, 74.0]));
+        runs.extend(rounds("limit", &[60.0; 6]));
+        let text = text(&record(&["eevdf", "auto", "limit"], runs));
+        assert!(
+            text.contains(
+                "Share of the reachable gain, eevdf to limit:\n  auto: forkwait time 70.0% (65.0% .. 75.0%)\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -525,7 +525,9 @@ fn compare(fake: &Fake, json: Option<&Path>, interrupt: bool) -> (String, Result
     }
     let mut engine = fake.engine(sender, events);
     let mut out = Vec::new();
-    let status = super::compare(&fake.plan, json, &mut engine, &mut Silent, &mut out);
+    let machine = Machine::look(fake.dir.path());
+    let run = |watch: &mut dyn Watch| engine.run(&fake.plan, watch);
+    let status = super::compare(&fake.plan, json, machine, run, &mut Silent, &mut out);
     (
         String::from_utf8(out).unwrap(),
         status

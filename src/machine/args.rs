@@ -99,7 +99,7 @@ impl RunArgs {
     }
 }
 
-fn default_kit(machines: &Path, arch: Arch) -> PathBuf {
+pub(super) fn default_kit(machines: &Path, arch: Arch) -> PathBuf {
     machines
         .with_file_name("target")
         .join("machine")

@@ -228,7 +228,7 @@ impl Description {
             ));
         }
         for cluster in &mut self.clusters {
-            if cluster.cpus * cpus % all != 0 || cluster.cpus * cpus < all {
+            if !(cluster.cpus * cpus).is_multiple_of(all) || cluster.cpus * cpus < all {
                 return Err(format!(
                     "{} cannot be cut to {cpus} CPUs with its kinds of cores in proportion",
                     self.name
@@ -358,7 +358,9 @@ impl Cluster {
         within("threads_per_core", self.threads_per_core, 1..=8)?;
         within("capacity", self.capacity, 1..=FULL)?;
         within("cpus_per_llc", self.cpus_per_llc, 1..=self.cpus)?;
-        if self.cpus % self.cpus_per_llc != 0 || self.cpus_per_llc % self.threads_per_core != 0 {
+        if !self.cpus.is_multiple_of(self.cpus_per_llc)
+            || !self.cpus_per_llc.is_multiple_of(self.threads_per_core)
+        {
             return Err(format!(
                 "{} CPUs cannot be split into caches of {} and cores of {}",
                 self.cpus, self.cpus_per_llc, self.threads_per_core

@@ -45,7 +45,12 @@ impl Arch {
     /// Board and processor. Clocks that the plugin does not drive are off.
     pub(super) fn machine(self) -> &'static [&'static str] {
         match self {
-            Self::X86_64 => &["-machine", "pc,hpet=off,usb=off,vmport=off", "-cpu", "max"],
+            Self::X86_64 => &[
+                "-machine",
+                "pc,hpet=off,usb=off,vmport=off",
+                "-cpu",
+                "max,monitor=off",
+            ],
         }
     }
 

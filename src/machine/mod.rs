@@ -4,9 +4,11 @@
 //!
 //! [`description`] reads machine/*.toml, [`flat`] writes it for the plugin,
 //! [`kit`] and [`image`] make what is booted, [`qemu`] runs it with [`guest`] on
-//! the other side, [`record`] and [`timeline`] are what it leaves.
+//! the other side, [`record`] and [`timeline`] are what it leaves. [`compare`]
+//! makes the runs of `scx_freqlock compare --machine`.
 
 mod args;
+pub mod compare;
 mod description;
 mod flat;
 mod guest;
@@ -26,6 +28,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::compare::plan::{self, Programs};
 use crate::compare::process::Event;
 use description::Description;
 use flat::Variant;
@@ -41,7 +44,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
-    Scheduler(#[from] crate::compare::plan::Error),
+    Scheduler(#[from] plan::Error),
     #[error(transparent)]
     Kit(#[from] kit::Error),
     #[error(transparent)]
@@ -64,6 +67,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Is it the command line that is to be changed?
+    pub fn is_usage(&self) -> bool {
+        self.status() == 2
+    }
+
     /// The exit status; those of a shell and of `timeout`, where they fit.
     pub fn status(&self) -> u8 {
         match self {
@@ -75,6 +83,9 @@ impl Error {
         }
     }
 }
+
+/// Our scheduler's program, in the guest.
+const AGENT: &str = "scx_freqlock";
 
 /// One run of one command on one machine.
 #[derive(Clone, Debug)]
@@ -123,21 +134,31 @@ impl Base {
     /// A scheduler as `compare` names them; none for the kernel's own.
     fn scheduler(&self, spec: &str) -> Result<Option<Scheduler>, Error> {
         let find = |name: &str| self.has(name).then(|| PathBuf::from(name));
-        let found = crate::compare::plan::scheduler(spec, Path::new("scx_freqlock"), find)?;
-        let Some(found) = found else {
+        let programs = Programs {
+            ours: Path::new(AGENT),
+            find: &find,
+            others: &[],
+        };
+        let Some(found) = plan::scheduler(spec, &programs)? else {
             return Err(Error::NoCommand {
                 command: spec.split(':').next().unwrap_or(spec).into(),
             });
         };
-        Ok(found.loader.map(|loader| Scheduler {
-            label: found.label,
-            command: std::iter::once(loader.program.into_os_string())
-                .chain(loader.arguments)
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect(),
-            ops: loader.ops,
-        }))
+        Ok(in_guest(&found))
     }
+}
+
+/// What the guest runs to load a scheduler.
+fn in_guest(scheduler: &plan::Scheduler) -> Option<Scheduler> {
+    let loader = scheduler.loader.as_ref()?;
+    Some(Scheduler {
+        label: scheduler.label.clone(),
+        command: std::iter::once(loader.program.as_os_str())
+            .chain(loader.arguments.iter().map(|word| word.as_os_str()))
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        ops: loader.ops.clone(),
+    })
 }
 
 /// What a run leaves, as it is written to run.json.

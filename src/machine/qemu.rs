@@ -25,7 +25,7 @@ const STALL: Duration = Duration::from_secs(20);
 const END: Duration = Duration::from_secs(10);
 
 /// What QEMU needs beside the guest's memory.
-const OVERHEAD_MB: u64 = 300;
+pub const OVERHEAD_MB: u64 = 300;
 
 /// A guest has to unpack its image into memory, beside the image itself, and
 /// then have some left to work with.
@@ -183,6 +183,8 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         "-no-reboot",
         "-accel",
         "tcg,thread=single",
+        "-icount",
+        "shift=0,sleep=off",
         "-rtc",
         "base=2025-01-01T00:00:00,clock=vm",
     ]) {
@@ -384,7 +386,7 @@ mod tests {
         let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let line = line.join(" ");
         for part in [
-            "-accel tcg,thread=single",
+            "-accel tcg,thread=single -icount shift=0,sleep=off",
             "-seed 7",
             "clock=vm",
             "-smp 4,sockets=2,cores=2,threads=1",

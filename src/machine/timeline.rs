@@ -29,9 +29,13 @@ fn lanes(record: &Record, cpus: usize, columns: usize) -> Vec<Vec<f64>> {
     let mut add = |cpu: usize, from: u64, to: u64, speed: f64| {
         let column = |ns: u64| (ns - begin) as f64 * columns as f64 / length as f64;
         let (from, to) = (column(from), column(to));
-        for at in from as usize..(to.ceil() as usize).min(columns) {
+        let first = from as usize;
+        for (at, sum) in sums[cpu].iter_mut().enumerate().skip(first) {
             let part = to.min(at as f64 + 1.0) - from.max(at as f64);
-            sums[cpu][at] += speed * part;
+            if part <= 0.0 {
+                break;
+            }
+            *sum += speed * part;
         }
     };
     for change in &record.changes {

@@ -5,8 +5,8 @@
  *  - functions by their exported names;
  *  - the slots of AccelOpsClass by the addresses of the functions that -icount
  *    puts there, each of which must stand there as often as expected;
- *  - the two fields of CPUState that count a budget down by what the exported
- *    functions that fill and clear them do to the struct.
+ *  - the flags with which a CPU's code is translated by what the exported
+ *    function that sets them does to CPUState.
  * Where any of it is not as expected, the plugin refuses.
  */
 #include <dlfcn.h>
@@ -96,72 +96,59 @@ const char *accel_hook(const struct accel_hooks *hooks)
 	return NULL;
 }
 
-/* How the budget probes split: the low word takes 16 bits, the rest is extra. */
-static uint64_t probe_low(int64_t budget)
+/* Where in CPUState the one word is that setting `flag` changes; 0: not found. */
+static size_t find_cflags(CPUState *cpu, uint32_t flag)
 {
-	return budget < 0xffff ? budget : 0xffff;
-}
+	size_t size = malloc_usable_size(cpu) & ~sizeof(uint32_t), at, found = 0;
+	unsigned char *before = malloc(size);
+	unsigned int changes = 0;
 
-static void probe(CPUState *cpu, int64_t budget, unsigned char *image, size_t size)
-{
-	qemu.icount_prepare_for_run(cpu, budget);
-	memcpy(image, cpu, size);
-	qemu.icount_process_data(cpu);
-}
+	if (!before)
+		return 0;
+	memcpy(before, cpu, size);
+	qemu.tcg_cflags_set(cpu, flag);
+	for (at = 0; at < size; at += sizeof(uint32_t)) {
+		uint32_t was, is;
 
-static int64_t extra_at(const unsigned char *image, size_t at)
-{
-	int64_t value;
-
-	memcpy(&value, image + at, sizeof(value));
-	return value;
-}
-
-static uint16_t low_at(const unsigned char *image, size_t at)
-{
-	uint16_t value;
-
-	memcpy(&value, image + at, sizeof(value));
-	return value;
-}
-
-const char *accel_find_countdown(CPUState *cpu)
-{
-	static const int64_t budgets[] = { 0x5a5a5a, 0x1234, 0x2b4d6f, 0x7fe };
-	enum { NR = sizeof(budgets) / sizeof(budgets[0]) };
-	size_t size = malloc_usable_size(cpu) & ~(size_t)7, at;
-	unsigned int lows = 0, extras = 0, i;
-	unsigned char *image[NR];
-
-	for (i = 0; i < NR; i++) {
-		image[i] = malloc(size);
-		if (!image[i])
-			return "there is not enough memory";
-		probe(cpu, budgets[i], image[i], size);
+		memcpy(&was, before + at, sizeof(was));
+		memcpy(&is, (unsigned char *)cpu + at, sizeof(is));
+		if (was == is || is != (was | flag) || !(was & CF_USE_ICOUNT))
+			continue;
+		found = at;
+		changes++;
 	}
-	for (at = 0; at < size; at += 4) {
-		bool low = true, extra = !(at % 8);
+	free(before);
+	return changes == 1 ? found : 0;
+}
 
-		for (i = 0; i < NR; i++) {
-			uint64_t expected = probe_low(budgets[i]);
+/*
+ * QEMU's counter decrements a halfword that it then loads as part of a word,
+ * which stalls the host's processor at each block. The plugin counts itself, and
+ * that counter stays as accel_fill_counter() leaves it.
+ */
+const char *accel_stop_counting(CPUState *cpu)
+{
+	unsigned char *flags = (unsigned char *)cpu;
+	uint32_t value;
+	size_t at;
 
-			low = low && low_at(image[i], at) == expected;
-			extra = extra && extra_at(image[i], at) == budgets[i] - (int64_t)expected;
-		}
-		if (low) {
-			qemu.count_low = at;
-			lows++;
-		}
-		if (extra) {
-			qemu.count_extra = at;
-			extras++;
-		}
-	}
-	for (i = 0; i < NR; i++)
-		free(image[i]);
-	if (lows != 1 || extras != 1)
-		return "a CPU's instruction counter is not what it is in QEMU 10.0 to 11.1";
+	if (!qemu.tcg_cflags_has(cpu, CF_USE_ICOUNT) || qemu.tcg_cflags_has(cpu, CF_PARALLEL))
+		return "a CPU's code is not translated as in QEMU 10.0 to 11.1";
+	at = find_cflags(cpu, CF_PARALLEL);
+	if (!at)
+		return "a CPU's flags are not where they are in QEMU 10.0 to 11.1";
+	memcpy(&value, flags + at, sizeof(value));
+	value &= ~(uint32_t)(CF_USE_ICOUNT | CF_PARALLEL);
+	memcpy(flags + at, &value, sizeof(value));
+	if (qemu.tcg_cflags_has(cpu, CF_USE_ICOUNT | CF_PARALLEL))
+		return "a CPU's flags cannot be changed as in QEMU 10.0 to 11.1";
 	return NULL;
+}
+
+void accel_fill_counter(CPUState *cpu)
+{
+	qemu.icount_process_data(cpu);
+	qemu.icount_prepare_for_run(cpu, INT32_MAX);
 }
 
 extern __thread CPUState *current_cpu;
@@ -169,15 +156,4 @@ extern __thread CPUState *current_cpu;
 void accel_set_current(CPUState *cpu)
 {
 	current_cpu = cpu;
-}
-
-uint64_t accel_left(const CPUState *cpu)
-{
-	const unsigned char *bytes = (const unsigned char *)cpu;
-	uint16_t low;
-	int64_t extra;
-
-	memcpy(&low, bytes + qemu.count_low, sizeof(low));
-	memcpy(&extra, bytes + qemu.count_extra, sizeof(extra));
-	return low + (uint64_t)extra;
 }

@@ -4,8 +4,8 @@
  * of QEMU's own loop, and is the only one that moves time:
  *
  *  1. Of the running CPUs, the one whose clock is earliest goes on, until the end
- *     of the quantum or the next timer, whichever comes first. QEMU's instruction
- *     counter makes that exact to the instruction.
+ *     of the quantum or the next timer, whichever comes first, and to the end of
+ *     the block of instructions in which that is.
  *  2. Timers whose time has come fire when the earliest clock has come there.
  *  3. When all running CPUs have come to the end of a quantum, the model chooses
  *     speeds anew.
@@ -38,7 +38,6 @@
 #define DEAD_STATUS      3
 
 static struct model *model;
-static machine_extra_t *extra_parts;
 static CPUState *cpus[MODEL_MAX_CPUS];
 static __thread bool is_machine;
 /* A QemuCond: what the machine waits for when it has nothing to do. */
@@ -51,10 +50,9 @@ static uint64_t tick_end;
 static uint64_t seen;
 /* The CPU that executes now, or -1. */
 static int running = -1;
-/* Of its budget: what was left when it was last charged. */
-static uint64_t left;
-static uint64_t extra_charged;
-static int64_t debt;
+static uint64_t run_until;
+uint64_t machine_done;
+static uint64_t charged;
 static bool limits;
 static bool ending;
 static uint64_t ended_at;
@@ -72,15 +70,24 @@ static uint64_t idle_skipped;
 /* Charge what the running CPU has done since it was last charged. */
 static void settle(void)
 {
-	uint64_t still = accel_left(cpus[running]), extra = extra_parts();
-	int64_t parts = (int64_t)((left - still) * MODEL_ONE + (extra - extra_charged)) + debt;
+	uint64_t done = machine_done;
 
-	left = still;
-	extra_charged = extra;
-	/* A faulting string instruction gave back its count, not its discount. */
-	debt = parts < 0 ? parts : 0;
-	if (parts > 0)
-		model_charge(model, running, parts);
+	model_charge(model, running, done - charged);
+	charged = done;
+}
+
+/* Let the running CPU's code come back when it has come to run_until. */
+static void set_limit(void)
+{
+	uint64_t parts = model_budget(model, running, run_until) * MODEL_ONE;
+
+	machine_done = parts < MACHINE_LIMIT ? MACHINE_LIMIT - parts : 0;
+	charged = machine_done;
+}
+
+void machine_limit(void)
+{
+	qemu.cpu_exit(cpus[running]);
 }
 
 uint64_t machine_now(void)
@@ -143,11 +150,8 @@ const char *machine_prepare(struct model *m)
 			return "QEMU has fewer CPUs than the machine: start it with -smp as in the configuration";
 	}
 	wrong = accel_hook(&hooks);
-	if (wrong)
-		return wrong;
-	limits = true;
-	wrong = accel_find_countdown(cpus[0]);
-	limits = false;
+	for (i = 0; !wrong && i < m->config.nr_cpus; i++)
+		wrong = accel_stop_counting(cpus[i]);
 	return wrong;
 }
 
@@ -239,7 +243,6 @@ static void count_pause(int cpu)
 static void run_cpu(int cpu, uint64_t until)
 {
 	CPUState *cs = cpus[cpu];
-	uint64_t budget = model_budget(model, cpu, until);
 	int why;
 
 	if (cpu != last_cpu) {
@@ -248,19 +251,19 @@ static void run_cpu(int cpu, uint64_t until)
 	}
 	accel_set_current(cs);
 	qemu.bql_unlock();
-	limits = true;
-	qemu.icount_prepare_for_run(cs, budget < INT32_MAX ? (int64_t)budget : INT32_MAX);
-	limits = false;
-	left = accel_left(cs);
 	running = cpu;
+	run_until = until;
+	set_limit();
 	why = qemu.tcg_cpu_exec(cs);
+	if (why == EXCP_ATOMIC)
+		qemu.cpu_exec_step_atomic(cs);
+	if (machine_done == charged) {
+		limits = true;
+		accel_fill_counter(cs);
+		limits = false;
+	}
 	settle();
 	running = -1;
-	qemu.icount_process_data(cs);
-	if (why == EXCP_ATOMIC) {
-		qemu.cpu_exec_step_atomic(cs);
-		model_charge(model, cpu, MODEL_ONE);
-	}
 	qemu.bql_lock_impl(__FILE__, __LINE__);
 	if (paused || why == EXCP_YIELD)
 		count_pause(cpu);
@@ -299,10 +302,10 @@ static void skip_idle(void)
 	qemu.bql_lock_impl(__FILE__, __LINE__);
 }
 
-void machine_run(struct model *m, machine_extra_t *extra)
+void machine_run(void)
 {
-	extra_parts = extra;
-	extra_charged = extra();
+	struct model *m = model;
+
 	now = (uint64_t)qemu.icount_get();
 	tick_end = quantum_after(now);
 	model_start(m, 0, now);
@@ -349,9 +352,9 @@ void machine_switch(uint64_t task)
 
 	settle();
 	model_switch(model, running, task);
-	/* The budget was for another speed. */
+	/* The limit was for another speed. */
 	if (model->cpu[running].cost != cost)
-		qemu.cpu_exit(cpus[running]);
+		set_limit();
 }
 
 void machine_end(uint8_t status)

@@ -15,14 +15,19 @@ uint64_t machine_now(void);
 /* End the guest with that status; nothing runs after it. */
 void machine_end(uint8_t status);
 
-/* A counter of 1/MODEL_ONE of an instruction, to be added to what is charged. */
-typedef uint64_t machine_extra_t(void);
+/*
+ * What the running CPU has done, in 1/MODEL_ONE of an instruction: translated
+ * code adds to it, and calls machine_limit() when it has come to the limit.
+ */
+#define MACHINE_LIMIT (1ull << 30)
+extern uint64_t machine_done;
+void machine_limit(void);
 
 /*
  * Take over the calling thread, which is QEMU's only CPU thread and holds its
- * lock. Does not return. `extra` may be read at any time from then on.
+ * lock. Does not return.
  */
-void machine_run(struct model *m, machine_extra_t *extra) __attribute__((noreturn));
+void machine_run(void) __attribute__((noreturn));
 /* Why the machine cannot be taken over, as a sentence, or NULL. */
 const char *machine_prepare(struct model *m);
 

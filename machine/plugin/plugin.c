@@ -39,9 +39,12 @@ static unsigned int nr_init;
 static struct qemu_plugin_register *gpr[NR_GPRS];
 static struct glib_array *register_bytes;
 
-/* Discounts of string instructions: one word a CPU, all of which count. */
-static struct qemu_plugin_scoreboard *discounts;
-static uint64_t *discount;
+/*
+ * Counters belong to CPUs, and code translated for one CPU, which all of them
+ * run, adds to that CPU's. Here all must add to one: its distance from the
+ * counter of the CPU for which code is translated is known then.
+ */
+static struct qemu_plugin_scoreboard *counters;
 
 /* The address space that each CPU has switched to last. */
 static uint64_t address_space[MODEL_MAX_CPUS];
@@ -84,6 +87,13 @@ static void find_gprs(void)
 			refuse("this QEMU does not show the CPU's registers to plugins");
 	}
 	register_bytes = g_byte_array_new();
+}
+
+static void on_limit(unsigned int cpu, void *unused)
+{
+	(void)cpu;
+	(void)unused;
+	machine_limit();
 }
 
 static void on_pause(unsigned int cpu, void *unused)
@@ -156,14 +166,22 @@ static void look_at_arm(struct qemu_plugin_insn *insn, const uint8_t *bytes)
 	}
 }
 
-/* rep movs or stos of `width` bytes: one step, which QEMU counts as one. */
-static void discount_rep(struct qemu_plugin_insn *insn, uint32_t width)
+static struct qemu_plugin_u64 the_counter(void)
 {
-	struct qemu_plugin_u64 entry = { discounts, 0 };
-	int64_t parts = (int64_t)width * MODEL_ONE / config.rep_bytes_per_insn - MODEL_ONE;
+	unsigned int cpu = (unsigned int)machine_cpu();
+	const char *of_cpu = qemu_plugin_scoreboard_find(counters, 0);
 
-	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
-							    (uint64_t)parts);
+	of_cpu += cpu;
+	return (struct qemu_plugin_u64){ counters,
+					 (size_t)((uintptr_t)&machine_done - (uintptr_t)of_cpu) };
+}
+
+/* rep movs or stos: each store of `width` bytes is a part of an instruction. */
+static void charge_rep(struct qemu_plugin_insn *insn, uint32_t width)
+{
+	qemu_plugin_register_vcpu_mem_inline_per_vcpu(
+		insn, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_INLINE_ADD_U64, the_counter(),
+		(uint64_t)width * MODEL_ONE / config.rep_bytes_per_insn);
 }
 
 static void look_at_x86(struct qemu_plugin_insn *insn, const uint8_t *b, size_t size)
@@ -188,12 +206,12 @@ static void look_at_x86(struct qemu_plugin_insn *insn, const uint8_t *b, size_t 
 	case 0xa4:
 	case 0xaa:
 		if (rep)
-			discount_rep(insn, 1);
+			charge_rep(insn, 1);
 		return;
 	case 0xa5:
 	case 0xab:
 		if (rep)
-			discount_rep(insn, rex & 8 ? 8 : narrow ? 2 : 4);
+			charge_rep(insn, rex & 8 ? 8 : narrow ? 2 : 4);
 		return;
 	case 0x0f:
 		break;
@@ -214,9 +232,15 @@ static void look_at_x86(struct qemu_plugin_insn *insn, const uint8_t *b, size_t 
 
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
+	struct qemu_plugin_u64 counter = the_counter();
 	size_t nr = qemu_plugin_tb_n_insns(tb), i;
 
 	(void)id;
+	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, counter,
+							  nr * MODEL_ONE);
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_limit, QEMU_PLUGIN_CB_NO_REGS,
+						  QEMU_PLUGIN_COND_GE, counter, MACHINE_LIMIT,
+						  NULL);
 	for (i = 0; i < nr; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		size_t size = qemu_plugin_insn_size(insn);
@@ -233,16 +257,6 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static uint64_t all_discounts(void)
-{
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < config.nr_cpus; i++)
-		sum += discount[i];
-	return sum;
-}
-
 static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
 {
 	const char *wrong;
@@ -251,12 +265,11 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
 	(void)cpu;
 	if (++nr_init < config.nr_cpus)
 		return;
-	discount = qemu_plugin_scoreboard_find(discounts, 0);
 	find_gprs();
 	wrong = machine_prepare(&model);
 	if (wrong)
 		refuse(wrong);
-	machine_run(&model, all_discounts);
+	machine_run();
 }
 
 static void on_end(qemu_plugin_id_t id, void *unused)
@@ -317,7 +330,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 		refuse("the record cannot be made: is its folder there, and may it be written?");
 	model_init(&model, &config);
 	model.speed_changed = on_speed;
-	discounts = qemu_plugin_scoreboard_new(sizeof(uint64_t));
+	/* One byte each: a CPU's number is then its distance from the first. */
+	counters = qemu_plugin_scoreboard_new(1);
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	qemu_plugin_register_atexit_cb(id, on_end, NULL);

@@ -42,6 +42,8 @@ struct qemu_plugin_u64 {
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_CB_R_REGS };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_W = 2 };
+enum qemu_plugin_cond { QEMU_PLUGIN_COND_GE = 7 };
 
 struct qemu_plugin_reg_descriptor {
 	struct qemu_plugin_register *handle;
@@ -68,10 +70,16 @@ void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 					    qemu_plugin_vcpu_udata_cb_t cb,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
-void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
-							 enum qemu_plugin_op op,
-							 struct qemu_plugin_u64 entry,
-							 uint64_t imm);
+void qemu_plugin_register_vcpu_mem_inline_per_vcpu(struct qemu_plugin_insn *insn,
+						   enum qemu_plugin_mem_rw rw,
+						   enum qemu_plugin_op op,
+						   struct qemu_plugin_u64 entry, uint64_t imm);
+void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb,
+						       enum qemu_plugin_op op,
+						       struct qemu_plugin_u64 entry, uint64_t imm);
+void qemu_plugin_register_vcpu_tb_exec_cond_cb(
+	struct qemu_plugin_tb *tb, qemu_plugin_vcpu_udata_cb_t cb, enum qemu_plugin_cb_flags flags,
+	enum qemu_plugin_cond cond, struct qemu_plugin_u64 entry, uint64_t imm, void *userdata);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
@@ -89,6 +97,9 @@ typedef struct CPUState CPUState;
 
 #define QEMU_CLOCK_VIRTUAL  1
 #define QEMU_TIMER_ATTR_ALL (-1)
+/* How a CPU's code is translated. */
+#define CF_USE_ICOUNT 0x2000
+#define CF_PARALLEL   0x8000
 /* What running a CPU comes back with. */
 #define EXCP_HLT    0x10001
 #define EXCP_DEBUG  0x10002
@@ -115,6 +126,8 @@ typedef struct CPUState CPUState;
 	F(void, icount_handle_interrupt, (CPUState * cpu, int mask))       \
 	F(void, icount_prepare_for_run, (CPUState * cpu, int64_t budget))  \
 	F(void, icount_process_data, (CPUState * cpu))                     \
+	F(bool, tcg_cflags_has, (CPUState * cpu, uint32_t flags))          \
+	F(void, tcg_cflags_set, (CPUState * cpu, uint32_t flags))          \
 	F(void, tcg_handle_interrupt, (CPUState * cpu, int mask))          \
 	F(void, rr_start_vcpu_thread, (CPUState * cpu))                    \
 	F(void, rr_kick_vcpu_thread, (CPUState * cpu))                     \
@@ -135,9 +148,6 @@ typedef struct CPUState CPUState;
 struct qemu {
 	QEMU_FUNCTIONS(QEMU_DECLARE)
 	QEMU_RENAMED_FUNCTIONS(QEMU_DECLARE_RENAMED)
-	/* Where a CPU counts down what it may still execute, in CPUState. */
-	size_t count_low;
-	size_t count_extra;
 };
 
 extern struct qemu qemu;
@@ -152,11 +162,11 @@ struct accel_hooks {
 /* Each returns NULL or a sentence that says why this QEMU cannot be used. */
 const char *accel_find_functions(void);
 const char *accel_hook(const struct accel_hooks *hooks);
-const char *accel_find_countdown(CPUState *cpu);
+const char *accel_stop_counting(CPUState *cpu);
+/* A CPU whose counter is empty, as after a reset, does not run: fill it. */
+void accel_fill_counter(CPUState *cpu);
 
 /* The running CPU, in the thread that runs it. */
 void accel_set_current(CPUState *cpu);
-/* Instructions that the CPU may still execute of its budget. */
-uint64_t accel_left(const CPUState *cpu);
 
 #endif /* FREQLOCK_MACHINE_QEMU_H */

@@ -68,6 +68,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     pub shift_us: u64,
 
+    /// Give up when the command takes longer by the machine's own time, which
+    /// passes quickly where the machine is idle
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub limit_s: u64,
+
     /// Kill the machine after so many seconds of the host's time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,

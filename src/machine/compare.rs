@@ -31,6 +31,9 @@ const PINNED: &str = "pinned";
 /// half of the slowest machine's way to its highest frequency.
 const SHIFT_US: u64 = 16_000;
 
+/// No workload takes longer by the machine's own time.
+const LIMIT_S: u64 = 3600;
+
 /// What is compared on: one machine with one image.
 pub struct Simulation {
     base: Base,
@@ -152,6 +155,7 @@ impl Simulation {
             },
             seed: wanted.round + 1,
             shift_us: shift_us(wanted.round),
+            limit_s: LIMIT_S,
             memory_mb: self.machine.memory_mb.into(),
             timeout: self.timeout,
             scheduler: in_guest(scheduler),

@@ -40,11 +40,16 @@ pub enum Error {
     Failed(String),
 }
 
-pub fn script(command: &[String], scheduler: Option<&Scheduler>, shift_us: u64) -> String {
+pub fn script(
+    command: &[String],
+    scheduler: Option<&Scheduler>,
+    shift_us: u64,
+    limit_s: u64,
+) -> String {
     let program = scheduler.map_or(String::new(), |s| shell_words::join(&s.command));
     let ops = scheduler.map_or("", |s| s.ops.as_str());
     format!(
-        "shift_us={shift_us}\nprogram={}\nops={}\nset -- {}\n",
+        "shift_us={shift_us}\nlimit_s={limit_s}\nprogram={}\nops={}\nset -- {}\n",
         shell_words::quote(&program),
         shell_words::quote(ops),
         shell_words::join(command)
@@ -142,9 +147,12 @@ mod tests {
     fn words_reach_the_guest_as_they_are() {
         let words = ["sh", "-c", "echo \"$1\" 'x'; exit 3", "", "a  b\n$HOME"];
         let command: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let script = script(&command, None, 250);
-        let printed = sourced(&script, "printf '%s|' \"$shift_us\" \"$program\" \"$@\"");
-        assert_eq!(printed, format!("250||{}|", words.join("|")));
+        let script = script(&command, None, 250, 60);
+        let printed = sourced(
+            &script,
+            "printf '%s|' \"$shift_us\" \"$limit_s\" \"$program\" \"$@\"",
+        );
+        assert_eq!(printed, format!("250|60||{}|", words.join("|")));
     }
 
     #[test]
@@ -156,7 +164,7 @@ mod tests {
                 .into(),
             ops: "freqlock".into(),
         };
-        let script = script(&["true".into()], Some(&scheduler), 0);
+        let script = script(&["true".into()], Some(&scheduler), 0, 60);
         let printed = sourced(
             &script,
             "eval \"set -- $program\"; printf '%s|' \"$ops\" \"$@\"",

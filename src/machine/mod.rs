@@ -94,6 +94,8 @@ struct Job {
     variant: Variant,
     seed: u32,
     shift_us: u64,
+    /// Of the machine's own time.
+    limit_s: u64,
     memory_mb: u64,
     timeout: Duration,
     scheduler: Option<Scheduler>,
@@ -218,7 +220,12 @@ fn simulate(
             source,
         })?;
     let files = Files::of(dir.path());
-    let script = guest::script(&job.command, job.scheduler.as_ref(), job.shift_us);
+    let script = guest::script(
+        &job.command,
+        job.scheduler.as_ref(),
+        job.shift_us,
+        job.limit_s,
+    );
     write(
         &files.flat,
         flat::flat(&job.machine, job.variant).as_bytes(),
@@ -306,6 +313,7 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
         },
         seed: args.seed,
         shift_us: args.shift_us,
+        limit_s: args.limit_s,
         timeout: Duration::from_secs(args.timeout_s),
         scheduler: base.scheduler(&args.scheduler)?,
         command: args.command.clone(),

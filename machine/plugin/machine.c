@@ -276,6 +276,24 @@ static uint64_t quantum_after(uint64_t t)
 	return (t / model->config.quantum_ns + 1) * model->config.quantum_ns;
 }
 
+/* The registers of Linux's qcom-cpufreq-hw: a page a CPU, the choice in it. */
+#define CHOICE_OFFSET 0x920
+#define CHOICE_STRIDE 0x1000
+
+static void tick(void)
+{
+	uint32_t i, choice;
+
+	for (i = 0; model->config.guest_governs && i < model->config.nr_cpus; i++) {
+		qemu.cpu_physical_memory_rw(model->config.guest_page + i * CHOICE_STRIDE +
+						    CHOICE_OFFSET,
+					    &choice, sizeof(choice), false);
+		model_guest_choice(model, i, choice);
+	}
+	model_tick(model, now);
+	tick_end = quantum_after(now);
+}
+
 /* No CPU has anything to do: go to the next timer. */
 static void skip_idle(void)
 {
@@ -322,10 +340,8 @@ void machine_run(void)
 			continue;
 		}
 		set_now(m->cpu[cpu].t);
-		if (now >= tick_end) {
-			model_tick(m, now);
-			tick_end = quantum_after(now);
-		}
+		if (now >= tick_end)
+			tick();
 		next = qemu.qemu_clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
 		if (!next) {
 			run_timers();

@@ -138,9 +138,12 @@ typedef struct CPUState CPUState;
 	F(bool, qemu_clock_run_timers, (int type))                         \
 	F(void, qemu_system_shutdown_request_with_code, (int reason, int status))
 
-/* Functions that newer versions have under another name. */
-#define QEMU_RENAMED_FUNCTIONS(F) \
-	F(void, qemu_wait_io_event_common, qemu_process_cpu_events_common, (CPUState * cpu))
+/* Functions that newer versions have under another name; 11 reads memory without the last argument.
+ */
+#define QEMU_RENAMED_FUNCTIONS(F)                                                            \
+	F(void, qemu_wait_io_event_common, qemu_process_cpu_events_common, (CPUState * cpu)) \
+	F(void, cpu_physical_memory_rw, physical_memory_read,                                \
+	  (uint64_t address, void *buffer, uint64_t length, bool write))
 
 #define QEMU_DECLARE(result, name, arguments)              result(*name) arguments;
 #define QEMU_DECLARE_RENAMED(result, name, new, arguments) result(*name) arguments;

@@ -24,8 +24,8 @@ const STALL: Duration = Duration::from_secs(20);
 /// From asking QEMU to end until it is killed; it has a record to write.
 const END: Duration = Duration::from_secs(10);
 
-/// What QEMU needs beside the guest's memory.
-pub const OVERHEAD_MB: u64 = 300;
+/// What QEMU needs beside the guest's memory: translated code, at most, and itself.
+pub const OVERHEAD_MB: u64 = 600;
 
 /// A guest has to unpack its image into memory, beside the image itself, and
 /// then have some left to work with.
@@ -182,7 +182,7 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         "none",
         "-no-reboot",
         "-accel",
-        "tcg,thread=single",
+        "tcg,thread=single,tb-size=512",
         "-icount",
         "shift=0,sleep=off",
         "-rtc",
@@ -386,7 +386,7 @@ mod tests {
         let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let line = line.join(" ");
         for part in [
-            "-accel tcg,thread=single -icount shift=0,sleep=off",
+            "-accel tcg,thread=single,tb-size=512 -icount shift=0,sleep=off",
             "-seed 7",
             "clock=vm",
             "-smp 4,sockets=2,cores=2,threads=1",

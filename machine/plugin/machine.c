@@ -26,8 +26,12 @@
 
 /* A PAUSE, YIELD or WFE takes this long (Intel's Skylake: 140 cycles). */
 #define PAUSE_INSNS 140
-/* A CPU that waits alone for another one: each so many pauses count double. */
-#define PAUSES_PER_STEP 8
+/*
+ * A CPU that goes on waiting within a quantum: after each so many pauses the next
+ * ones count double. What it waits for comes from another CPU, whose clock may be
+ * a quantum away anyway.
+ */
+#define PAUSES_PER_STEP 4
 #define PAUSE_MAX_STEPS 6
 /* Longest time without any CPU having work; the kernel itself wakes far sooner. */
 #define DEAD_NS (24ull * 3600 * 1000000000)
@@ -40,6 +44,9 @@
 static struct model *model;
 static CPUState *cpus[MODEL_MAX_CPUS];
 static __thread bool is_machine;
+/* Some CPU may have been given work: by an interrupt, by a request. */
+static bool interrupts = true;
+static bool kicked = true;
 /* A QemuCond: what the machine waits for when it has nothing to do. */
 static uint64_t wanted[32];
 
@@ -59,7 +66,7 @@ static uint64_t ended_at;
 
 static bool paused;
 static uint32_t pauses[MODEL_MAX_CPUS];
-static int last_cpu = -1;
+static uint64_t paused_before[MODEL_MAX_CPUS];
 
 /* When an interrupt came for a CPU that does not run. */
 static bool interrupted[MODEL_MAX_CPUS];
@@ -125,12 +132,22 @@ static void interrupt_hook(CPUState *cpu, int mask)
 			interrupted_at[i] = machine_now();
 		}
 	}
+	interrupts = true;
 	qemu.tcg_handle_interrupt(cpu, mask);
 }
 
-/* Another thread wants something of a CPU, or a CPU itself does. */
+/*
+ * Another thread wants something of a CPU; or the running CPU does, as when it
+ * sets a timer that is due before the end of its turn.
+ */
 static void kick_hook(CPUState *cpu)
 {
+	__atomic_store_n(&kicked, true, __ATOMIC_RELEASE);
+	if (is_machine) {
+		if (running >= 0)
+			qemu.cpu_exit(cpus[running]);
+		return;
+	}
 	qemu.rr_kick_vcpu_thread(cpu);
 	qemu.qemu_cond_broadcast(wanted);
 }
@@ -198,6 +215,9 @@ static bool serve_host(void)
 {
 	uint32_t i;
 
+	if (!__atomic_exchange_n(&kicked, false, __ATOMIC_ACQUIRE) && !ending)
+		return true;
+	interrupts = true;
 	while (serve_cpus())
 		;
 	for (i = 0; i < model->config.nr_cpus; i++)
@@ -205,7 +225,9 @@ static bool serve_host(void)
 			qemu.qemu_wait_io_event_common(cpus[i]);
 	if (!ending && qemu.cpu_can_run(cpus[0]))
 		return true;
+	/* What is asked for from now on comes with a kick. */
 	qemu.qemu_cond_wait_bql(wanted);
+	__atomic_store_n(&kicked, true, __ATOMIC_RELAXED);
 	return false;
 }
 
@@ -213,6 +235,7 @@ static void wake_cpus(void)
 {
 	uint32_t i;
 
+	interrupts = false;
 	for (i = 0; i < model->config.nr_cpus; i++) {
 		uint64_t at;
 
@@ -231,8 +254,13 @@ static void wake_cpus(void)
 
 static void count_pause(int cpu)
 {
-	uint32_t step = pauses[cpu]++ / PAUSES_PER_STEP;
+	uint32_t step;
 
+	if (paused_before[cpu] != tick_end) {
+		paused_before[cpu] = tick_end;
+		pauses[cpu] = 0;
+	}
+	step = pauses[cpu]++ / PAUSES_PER_STEP;
 	if (step > PAUSE_MAX_STEPS)
 		step = PAUSE_MAX_STEPS;
 	model_charge(model, cpu, (uint64_t)PAUSE_INSNS * MODEL_ONE << step);
@@ -245,10 +273,6 @@ static void run_cpu(int cpu, uint64_t until)
 	CPUState *cs = cpus[cpu];
 	int why;
 
-	if (cpu != last_cpu) {
-		pauses[cpu] = 0;
-		last_cpu = cpu;
-	}
 	accel_set_current(cs);
 	qemu.bql_unlock();
 	running = cpu;
@@ -303,6 +327,7 @@ static void skip_idle(void)
 	if (next < 0) {
 		/* No timer at all: only the host can end this. */
 		qemu.qemu_cond_wait_bql(wanted);
+		__atomic_store_n(&kicked, true, __ATOMIC_RELAXED);
 		return;
 	}
 	set_now(now + (uint64_t)next);
@@ -333,7 +358,8 @@ void machine_run(void)
 
 		if (!serve_host())
 			continue;
-		wake_cpus();
+		if (interrupts)
+			wake_cpus();
 		cpu = model_next(m);
 		if (cpu < 0) {
 			skip_idle();

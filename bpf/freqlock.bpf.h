@@ -55,16 +55,18 @@ struct task_ctx {
 	u64 waiting_since;  /* when it last became runnable */
 	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
-	u64 event_at[FL_NR_EVENTS]; /* first since it last left its CPU, 0 none */
-	u64 leave[FL_NR_EVENTS];    /* average time from such an event to leaving */
-	u64 class_key;              /* of the fork that made this task */
-	u64 fork_key;               /* of the fork that it made itself last */
-	u64 queued_work;            /* what it adds to its CPU's queued_work */
-	s32 queued_cpu;             /* there, or -1 */
-	s32 vtime_cpu;              /* or FL_ASLEEP */
-	s32 child_cpu;              /* home of its children: where they are sent, -1 none yet */
-	u32 child_away;             /* children in a row that went elsewhere */
-	s32 park_target;            /* idle CPU to go to when the wait was too long, or -1 */
+	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
+	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
+	u64 left_at;                        /* when it fell asleep after one, else 0 */
+	u64 away;                           /* average length of such a sleep, 0 unknown */
+	u64 class_key;                      /* of the fork that made this task */
+	u64 fork_key;                       /* of the fork that it made itself last */
+	u64 queued_work;                    /* what it adds to its CPU's queued_work */
+	s32 queued_cpu;                     /* there, or -1 */
+	s32 vtime_cpu;                      /* or FL_ASLEEP */
+	s32 child_cpu;   /* home of its children: where they are sent, -1 none yet */
+	u32 child_away;  /* children in a row that went elsewhere */
+	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 };
 
@@ -78,16 +80,17 @@ struct cpu_ctx {
 	u64 running_since; /* 0: runs no task of ours */
 	u64 running_deadline;
 	u64 running_rest; /* work the running task was expected to have left at its start */
+	u64 running_away; /* how long the running task will sleep after it left, 0 unknown */
 	u64 leave_at;     /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop;    /* when it last ceased to run a task */
 	u64 queued_work;
 	u64 next_balance;
-	u64 speed_at;   /* time of @speed */
-	u64 idle_exit;  /* average time from being sent a task while idle to running it */
-	u64 exit_leave; /* average time from waking another to leaving, when exiting */
-	u32 speed;      /* SPEED_ONE for full */
-	u32 util;       /* 0..1024 */
-	u32 asked;      /* last request to schedutil */
+	u64 speed_at;  /* time of @speed */
+	u64 idle_exit; /* average time from being sent a task while idle to running it */
+	struct learned exit_leave; /* time from waking another to leaving, when exiting */
+	u32 speed;                 /* SPEED_ONE for full */
+	u32 util;                  /* 0..1024 */
+	u32 asked;                 /* last request to schedutil */
 	/*
 	 * A task may be parked here; false says none. Set before one is
 	 * inserted, cleared by the CPU when it finds none: in between, one that
@@ -102,8 +105,8 @@ struct cpu_stats {
 
 /* By parent command and kind of fork. */
 struct fork_class {
-	u64 leave; /* average time from such a fork to the parent's leaving its CPU */
-	u64 burst; /* average first burst of such a child */
+	struct learned leave; /* time from such a fork to the parent's leaving its CPU */
+	u64 burst;            /* average first burst of such a child */
 };
 
 struct task_ctx_map {
@@ -205,6 +208,7 @@ u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 		   u64 now, u64 wake_flags);
 int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
 		  bool runnable);
+int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now);
 int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 
 /* park.bpf.c */

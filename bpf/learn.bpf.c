@@ -58,14 +58,15 @@ __noinline int fl_class_learn(u64 key, u64 leave, u64 burst)
 	struct fork_class fresh = {};
 
 	if (!c) {
-		fresh.leave = leave;
+		if (leave)
+			learn_time(&fresh.leave, leave);
 		fresh.burst = burst;
 		if (bpf_map_update_elem(&fork_classes, &key, &fresh, BPF_NOEXIST))
 			fl_count(class_full);
 		return 0;
 	}
 	if (leave)
-		c->leave = learn_average(c->leave, leave);
+		learn_time(&c->leave, leave);
 	if (burst)
 		c->burst = learn_average(c->burst, burst);
 	return 0;
@@ -95,16 +96,28 @@ static u64 event_note(struct task_struct *waker, u64 now, enum fl_event event, u
 		return FL_NONE;
 	if (!tctx->event_at[event])
 		tctx->event_at[event] = now;
-	if (waker->flags & PF_EXITING)
-		leave = fl_cpu(bpf_get_smp_processor_id())->exit_leave;
-	else if (event == FL_EVENT_FORK) {
+	if (waker->flags & PF_EXITING) {
+		struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
+
+		leave = learn_most(&cctx->exit_leave);
+		cctx->running_away = 0;
+	} else if (event == FL_EVENT_FORK) {
 		tctx->fork_key = key;
 		c = bpf_map_lookup_elem(&fork_classes, &key);
-		leave = c ? c->leave : 0;
+		leave = c ? learn_most(&c->leave) : 0;
 	} else {
-		leave = tctx->leave[event];
+		leave = learn_most(&tctx->leave[event]);
 	}
 	return leave ?: FL_NONE;
+}
+
+/* @tctx was woken: how long it slept after it had made another task runnable. */
+int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now)
+{
+	if (tctx->left_at)
+		tctx->away = learn_average(tctx->away, now - tctx->left_at);
+	tctx->left_at = 0;
+	return 0;
 }
 
 /*
@@ -152,6 +165,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	u64 slice = fl_slice(), stayed;
 	int i;
 
+	tctx->left_at = 0;
 	for (i = 0; i < FL_NR_EVENTS; i++) {
 		if (!tctx->event_at[i])
 			continue;
@@ -159,12 +173,14 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 		if (runnable && stayed < slice)
 			continue;
 		tctx->event_at[i] = 0;
+		if (!runnable)
+			tctx->left_at = now;
 		if (p->flags & PF_EXITING)
-			cctx->exit_leave = learn_average(cctx->exit_leave, stayed);
+			learn_time(&cctx->exit_leave, stayed);
 		else if (i == FL_EVENT_FORK)
 			fl_class_learn(tctx->fork_key, stayed, 0);
 		else
-			tctx->leave[i] = learn_average(tctx->leave[i], stayed);
+			learn_time(&tctx->leave[i], stayed);
 	}
 
 	if (runnable)

@@ -138,8 +138,11 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 	pl.now = scx_bpf_now();
 	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
-	if (pl.from_task && tunables.mode == FL_MODE_AUTO)
-		pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
+	if (tunables.mode == FL_MODE_AUTO) {
+		fl_learn_back(tctx, pl.now);
+		if (pl.from_task)
+			pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
+	}
 	if (!fl_allowed(p, prev_cpu))
 		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
 							   (s32)bpf_cpumask_first(p->cpus_ptr);
@@ -291,6 +294,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 	fl_freq_running(cpu, now);
 	cctx->leave_at = 0;
+	cctx->running_away = tctx ? tctx->away : 0;
 	cctx->running_since = now;
 	if (!tctx)
 		return;

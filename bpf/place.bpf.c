@@ -277,6 +277,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
+	if (!idle && since)
+		c.displaced = finish_displaced(c.run, cctx->running_away);
 	if (candidate_better(&c, &choice->best)) {
 		choice->best = c;
 		choice->why = why;

@@ -2,11 +2,12 @@
 /*
  * Placement by predicted finish, the heart of mode auto:
  *
- *	finish = wait + run + move
+ *	finish = wait + run + move + displaced
  *
  * wait: until the CPU is free for the task; run: the task's burst at the speed
  * the CPU has now, with the ramp that the burst itself brings; move: what
- * leaving its cache costs. The candidate with the smallest finish wins; of
+ * leaving its cache costs; displaced: how long the CPU's present task, once it is
+ * back from its sleep, finds its CPU taken. The candidate with the smallest finish wins; of
  * equals the first, so callers put the nearer one first.
  */
 #ifndef __FREQLOCK_POLICY_FINISH_H
@@ -75,18 +76,30 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 	return t;
 }
 
+/*
+ * What a burst of @run ns costs a task that is away from its CPU for @away ns
+ * (0: not known, or for ever) and then wants it back. A parent that waits for
+ * its child, or a writer for its reader, loses nothing; one that others wake
+ * meanwhile does.
+ */
+static inline u64 finish_displaced(u64 run, u64 away)
+{
+	return away && run > away ? run - away : 0;
+}
+
 /* One CPU that the task could go to. */
 struct candidate {
-	s32 cpu;  /* -1: no such candidate */
-	u64 wait; /* ns until it is free */
-	u64 run;  /* ns for the burst there */
-	u64 move; /* ns that moving costs */
+	s32 cpu;       /* -1: no such candidate */
+	u64 wait;      /* ns until it is free */
+	u64 run;       /* ns for the burst there */
+	u64 move;      /* ns that moving costs */
+	u64 displaced; /* ns that it would cost the task which runs there now */
 };
 
 static inline u64 candidate_finish(const struct candidate *c)
 {
 	return finish_min(c->wait, FINISH_MAX_NS) + finish_min(c->run, FINISH_MAX_NS) +
-	       finish_min(c->move, FINISH_MAX_NS);
+	       finish_min(c->move, FINISH_MAX_NS) + finish_min(c->displaced, FINISH_MAX_NS);
 }
 
 /* True if @c should be taken rather than @best, which stands before it. */

@@ -35,6 +35,37 @@ static inline u64 learn_average(u64 old, u64 sample)
 	return avg ? avg : 1;
 }
 
+/* A time that is seen again and again, in ns; all 0 before the first. */
+struct learned {
+	u64 avg;
+	u64 dev; /* how far from the average samples are, on average */
+};
+
+/*
+ * Average and deviation together, as TCP learns round trips (RFC 6298, section
+ * 2; there with an eighth of weight for the average). The first sample's
+ * deviation is taken to be half of it.
+ */
+static inline void learn_time(struct learned *l, u64 sample)
+{
+	u64 off;
+
+	if (sample > LEARN_MAX_NS)
+		sample = LEARN_MAX_NS;
+	off = sample > l->avg ? sample - l->avg : l->avg - sample;
+	l->dev = l->avg ? l->dev - l->dev / 4 + off / 4 : sample / 2;
+	l->avg = learn_average(l->avg, sample);
+}
+
+/*
+ * The time that most samples stay below: the average where they are all alike,
+ * more where they are not. 0 before the first.
+ */
+static inline u64 learn_most(const struct learned *l)
+{
+	return l->avg ? l->avg + l->dev : 0;
+}
+
 /*
  * Expected rest of a burst of which @ran ns are over, when bursts take @burst
  * on average. A burst that outlived its average is of another kind than the

@@ -7,6 +7,7 @@
  *
  *   load fork n=200 child-us=50 before-us=0 parent-us=0 gap-us=0 pipe=0 cpu=-1
  *   load pingpong n=500 work-us=20
+ *   load relay n=100 cpu=-1 work-us=5000 away-us=0
  *   load hogs ms=2000 cpu=-1 nice=0,5,-5
  *   load release n=8 cpu=-1
  *   load affinity n=8 ms=3000
@@ -309,6 +310,53 @@ static void cmd_pingpong(void)
 	print_spread(events);
 }
 
+static void relayed(int i)
+{
+	long n = number("n", 100), work_us = number("work-us", 5000);
+	struct task_note *note = &shared->task[i];
+	char byte;
+
+	while (n--) {
+		if (read(ball[0][0], &byte, 1) != 1)
+			_exit(3);
+		note->cpu = sched_getcpu();
+		burn_us(work_us);
+		if (write(ball[1][1], &byte, 1) != 1)
+			_exit(3);
+	}
+}
+
+/*
+ * Wakes another task to work, and either waits for it or, with away-us, sleeps
+ * only that long, wants its CPU back then, and waits after that.
+ */
+static void cmd_relay(void)
+{
+	long n = number("n", 100), away_us = number("away-us", 0), local = 0;
+	int cpu = number("cpu", -1);
+	char byte = 0;
+	pid_t pid;
+
+	if (pipe(ball[0]) || pipe(ball[1]))
+		die("pipe: %s", strerror(errno));
+	pid = spawn(relayed, 0);
+	for (long i = 0; i < n; i++) {
+		int here;
+
+		go_to(cpu);
+		here = sched_getcpu();
+		if (write(ball[0][1], &byte, 1) != 1)
+			die("pipe: %s", strerror(errno));
+		if (away_us)
+			sleep_us(away_us);
+		if (read(ball[1][0], &byte, 1) != 1)
+			die("pipe: %s", strerror(errno));
+		local += shared->task[0].cpu == here;
+	}
+	reap(pid);
+	printf("wakes=%ld local=%ld\n", n, local);
+}
+
 /* Loops until told to stop; rings whenever it comes to another CPU. */
 static void hog(int i)
 {
@@ -587,8 +635,8 @@ static const struct {
 	void (*run)(void);
 } commands[] = {
 	{ "fork", cmd_fork },       { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
-	{ "release", cmd_release }, { "affinity", cmd_affinity }, { "requeue", cmd_requeue },
-	{ "wakes", cmd_wakes },     { "hold", cmd_hold },
+	{ "relay", cmd_relay },     { "release", cmd_release },   { "affinity", cmd_affinity },
+	{ "requeue", cmd_requeue }, { "wakes", cmd_wakes },       { "hold", cmd_hold },
 };
 
 int main(int argc, char **argv)

@@ -54,13 +54,14 @@ prop_compose! {
         wait in prop_oneof![0..4u64, any_time()],
         run in prop_oneof![0..4u64, any_time()],
         move_ in prop_oneof![0..4u64, any_time()],
+        displaced in prop_oneof![0..4u64, any_time()],
     ) -> sys::candidate {
-        sys::candidate { cpu, wait, run, move_ }
+        sys::candidate { cpu, wait, run, move_, displaced }
     }
 }
 
 fn total(c: &sys::candidate) -> u64 {
-    c.wait.min(MAX) + c.run.min(MAX) + c.move_.min(MAX)
+    c.wait.min(MAX) + c.run.min(MAX) + c.move_.min(MAX) + c.displaced.min(MAX)
 }
 
 proptest! {
@@ -112,6 +113,12 @@ proptest! {
     }
 
     #[test]
+    fn only_who_is_back_before_the_end_is_displaced(run in any_time(), away in 1..u64::MAX) {
+        prop_assert_eq!(policy!(finish_displaced(run, away)), run.saturating_sub(away));
+        prop_assert_eq!(policy!(finish_displaced(run, 0)), 0);
+    }
+
+    #[test]
     fn wait_is_the_rest_cut_short_and_then_the_queue(
         rest in 0..=MAX, leave in any_time(), slice in any_time(),
         queued in 0..=MAX, speed in 1..=FULL
@@ -142,7 +149,7 @@ proptest! {
     /// The smallest finish wins, of equals the first; what is no candidate never.
     #[test]
     fn the_first_of_the_smallest_wins(all in prop::collection::vec(candidate(), 1..6)) {
-        let none = sys::candidate { cpu: -1, wait: 0, run: 0, move_: 0 };
+        let none = sys::candidate { cpu: -1, wait: 0, run: 0, move_: 0, displaced: 0 };
         let mut best = none;
         let mut chosen = None;
         for (i, c) in all.iter().enumerate() {

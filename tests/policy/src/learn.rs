@@ -13,6 +13,14 @@ const MANY: usize = 100;
 /// A quarter of a number rounds down by at most 3/4: what stays of the past.
 const ROUNDING: u64 = 4;
 
+fn learned(samples: impl Iterator<Item = u64>) -> sys::learned {
+    let mut l = sys::learned { avg: 0, dev: 0 };
+    for sample in samples {
+        policy!(learn_time(&mut l, sample));
+    }
+    l
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -45,6 +53,29 @@ proptest! {
     fn average_grows_with_the_sample(old in 0..=MAX, a in any_time(), b in any_time()) {
         let (a, b) = (a.min(b), a.max(b));
         prop_assert!(policy!(learn_average(old, a)) <= policy!(learn_average(old, b)));
+    }
+
+    /// What is always alike is expected to be so again, with nothing added.
+    #[test]
+    fn a_steady_time_has_no_deviation(first in 1..=MAX, steady in 1..=MAX) {
+        let l = learned(std::iter::once(first).chain(std::iter::repeat_n(steady, MANY)));
+        prop_assert!(policy!(learn_most(&l)).abs_diff(steady) <= 3 * ROUNDING);
+    }
+
+    /// Of times that take turns some are later than the average: more is expected.
+    #[test]
+    fn what_varies_is_expected_later_than_its_average(low in 1000..MAX / 4, far in 2..4u64) {
+        let high = low * far;
+        let l = learned([low, high].into_iter().cycle().take(MANY * 2));
+        prop_assert!(policy!(learn_most(&l)) > (low + high) / 2, "{l:?}");
+        prop_assert!(l.dev <= high - low, "{l:?}");
+    }
+
+    #[test]
+    fn deviation_stays_in_bounds(samples in prop::collection::vec(any_time(), 1..50)) {
+        let l = learned(samples.iter().copied());
+        prop_assert!(l.avg >= 1 && l.avg <= MAX && l.dev <= MAX, "{l:?}");
+        prop_assert_eq!(policy!(learn_most(&l)), l.avg + l.dev);
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //! in QEMU whose CPUs have the speeds of a model (machine/README.md).
 //!
 //! [`description`] reads machine/*.toml, [`flat`] writes it for the plugin,
+//! [`devicetree`] and [`cpufreq`] for an arm64 guest,
 //! [`kit`] and [`image`] make what is booted, [`qemu`] runs it with [`guest`] on
 //! the other side, [`record`] and [`timeline`] are what it leaves. [`compare`]
 //! makes the runs of `scx_freqlock compare --machine`.
 
 mod args;
 pub mod compare;
+mod cpufreq;
 mod description;
+mod devicetree;
 mod flat;
 mod guest;
 mod image;
@@ -51,6 +54,10 @@ pub enum Error {
     Image(#[from] image::Error),
     #[error("{command} is not in the machine's image: scripts/machine prepare --package NAME adds a package of Debian to it")]
     NoCommand { command: String },
+    #[error("{machine} cannot have arm64 guests: {reason}")]
+    NoArm64 { machine: String, reason: String },
+    #[error("cannot describe the machine to its guest")]
+    DeviceTree(#[from] vm_fdt::Error),
     #[error(transparent)]
     Qemu(#[from] qemu::Error),
     #[error(transparent)]
@@ -226,9 +233,13 @@ fn simulate(
         job.shift_us,
         job.limit_s,
     );
+    let guest_page = match base.kit.arch {
+        Arch::X86_64 => None,
+        Arch::Arm64 => describe(job, &files)?,
+    };
     write(
         &files.flat,
-        flat::flat(&job.machine, job.variant).as_bytes(),
+        flat::flat(&job.machine, job.variant, guest_page).as_bytes(),
     )?;
     append_script(&base.image, &files.image, &script).map_err(|source| Error::Write {
         path: files.image.clone(),
@@ -239,6 +250,11 @@ fn simulate(
         arch: base.kit.arch,
         memory_mb: job.memory_mb,
         seed: job.seed,
+        governor: if job.variant.always_top {
+            "performance"
+        } else {
+            "schedutil"
+        },
         program: &base.kit.qemu,
         plugin: &base.kit.plugin,
         kernel: &base.kit.kernel,
@@ -254,6 +270,19 @@ fn simulate(
         record,
         dir,
     })
+}
+
+/// Writes what an arm64 guest learns of its machine, and says where it chooses
+/// frequencies.
+fn describe(job: &Job, files: &Files) -> Result<Option<u64>, Error> {
+    let registers = cpufreq::registers(&job.machine).map_err(|reason| Error::NoArm64 {
+        machine: job.machine.name.clone(),
+        reason,
+    })?;
+    write(&files.registers, &registers)?;
+    let tree = devicetree::blob(&job.machine, job.memory_mb, job.seed)?;
+    write(&files.tree, &tree)?;
+    Ok(cpufreq::governing(&job.machine, job.memory_mb))
 }
 
 /// The kernel unpacks one archive after the other.

@@ -43,7 +43,7 @@ pub fn blob(machine: &Description, memory_mb: u64, seed: u32) -> Result<Vec<u8>,
     chosen(&mut tree, seed)?;
     firmware(&mut tree)?;
     interrupts(&mut tree)?;
-    serial_lines(&mut tree)?;
+    devices(&mut tree)?;
     frequencies(&mut tree, machine, memory_mb)?;
     cpus(&mut tree, machine)?;
     tree.end_node(root)?;
@@ -89,14 +89,17 @@ fn interrupts(tree: &mut FdtWriter) -> Result<(), Error> {
     tree.end_node(node)
 }
 
-fn serial_lines(tree: &mut FdtWriter) -> Result<(), Error> {
-    const LINES: [(u64, u32); 2] = [(0x0900_0000, 1), (0x0904_0000, 8)];
-    let name = |address: u64| format!("pl011@{address:x}");
+/// Two serial lines, and a clock that knows the date.
+fn devices(tree: &mut FdtWriter) -> Result<(), Error> {
+    const DEVICES: [(&str, u64, u32); 3] = [
+        ("pl011", 0x0900_0000, 1),
+        ("pl011", 0x0904_0000, 8),
+        ("pl031", 0x0901_0000, 2),
+    ];
 
     let node = tree.begin_node("aliases")?;
-    for (index, (address, _)) in LINES.iter().enumerate() {
-        tree.property_string(&format!("serial{index}"), &format!("/{}", name(*address)))?;
-    }
+    tree.property_string("serial0", "/pl011@9000000")?;
+    tree.property_string("serial1", "/pl011@9040000")?;
     tree.end_node(node)?;
 
     let node = tree.begin_node("apb-pclk")?;
@@ -106,11 +109,11 @@ fn serial_lines(tree: &mut FdtWriter) -> Result<(), Error> {
     tree.property_phandle(CLOCK)?;
     tree.end_node(node)?;
 
-    for (address, interrupt) in LINES {
-        let node = tree.begin_node(&name(address))?;
+    for (kind, address, interrupt) in DEVICES {
+        let node = tree.begin_node(&format!("{kind}@{address:x}"))?;
         tree.property_string_list(
             "compatible",
-            vec!["arm,pl011".into(), "arm,primecell".into()],
+            vec![format!("arm,{kind}"), "arm,primecell".into()],
         )?;
         tree.property_array_u32("reg", &cells(&[address, 0x1000]))?;
         tree.property_array_u32("interrupts", &[SHARED, interrupt, LEVEL_HIGH])?;

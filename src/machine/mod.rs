@@ -22,6 +22,7 @@ mod record;
 mod timeline;
 
 pub use args::{Args, RunArgs};
+pub use kit::Arch;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use crate::compare::process::Event;
 use description::Description;
 use flat::Variant;
 use guest::Scheduler;
-use kit::{Arch, Kit};
+use kit::Kit;
 use qemu::{Files, Setup};
 use record::{Cpu, Record, Totals};
 

@@ -79,7 +79,9 @@ make_arm64_rust() {
         -o "Dir::Cache=$lists/cache" -o APT::Architecture=arm64 -o APT::Architectures=arm64
         -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=2)
     say "fetching $package for arm64"
-    if ! (cd "$lists" && apt-get "${options[@]}" update && apt-get "${options[@]}" download "$package") >"$lists/log" 2>&1; then
+    # Sources of others that cannot be read must not stop us.
+    (cd "$lists" && { apt-get "${options[@]}" update || true; }) >"$lists/log" 2>&1
+    if ! (cd "$lists" && apt-get "${options[@]}" download "$package") >"$lists/log" 2>&1; then
         say "cannot fetch $package: $(grep -m1 '^E:' "$lists/log" || true)"
         return 1
     fi

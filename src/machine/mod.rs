@@ -83,7 +83,7 @@ impl Error {
     /// The exit status; those of a shell and of `timeout`, where they fit.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Description(_) | Self::Usage(_) | Self::Scheduler(_) => 2,
+            Self::Description(_) | Self::Usage(_) | Self::Scheduler(_) | Self::NoArm64 { .. } => 2,
             Self::NoCommand { .. } => 127,
             Self::Qemu(qemu::Error::Timeout { .. } | qemu::Error::Stalled { .. }) => 124,
             Self::Qemu(qemu::Error::Interrupted) => 130,

@@ -27,14 +27,14 @@ make_scratch() {
 # Builds NAME.c of this workload. Linked statically, so that where it runs needs
 # no library, and renamed into place, so that a run never sees half of it.
 compile() {
-    local program=$kept/$workload source=$bench_dir/$workload.c new
+    local program=$kept/$workload source=$bench_dir/$workload.c cc=${CC:-gcc} new
     [[ $program -nt $source && $program -nt $root/bench/common.h ]] && return 0
-    have gcc || die "gcc is missing: run scripts/setup bench"
+    have "$cc" || die "$cc is missing: run scripts/setup bench"
     mkdir -p "$kept" || die "cannot write $kept: set XDG_CACHE_HOME to a folder that can be written"
     new=$(mktemp "$program.XXXXXX")
-    if ! gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source"; then
+    if ! "$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source"; then
         rm -f "$new"
-        die "cannot build $source: gcc's messages are above (a static libc is in Debian's libc6-dev)"
+        die "cannot build $source: $cc's messages are above (a static libc is in Debian's libc6-dev)"
     fi
     chmod 755 "$new"
     mv "$new" "$program"

@@ -300,19 +300,23 @@ static uint64_t quantum_after(uint64_t t)
 	return (t / model->config.quantum_ns + 1) * model->config.quantum_ns;
 }
 
-/* The registers of Linux's qcom-cpufreq-hw: a page a CPU, the choice in it. */
-#define CHOICE_OFFSET 0x920
+/*
+ * The registers of Linux's mediatek-cpufreq-hw, as src/machine/cpufreq.rs lays
+ * them out: a page a CPU, in it the choice, counted from the highest point down.
+ */
+#define CHOICE_OFFSET 0x88
 #define CHOICE_STRIDE 0x1000
 
 static void tick(void)
 {
-	uint32_t i, choice;
+	uint32_t i, choice, last;
 
 	for (i = 0; model->config.guest_governs && i < model->config.nr_cpus; i++) {
 		qemu.cpu_physical_memory_rw(model->config.guest_page + i * CHOICE_STRIDE +
 						    CHOICE_OFFSET,
 					    &choice, sizeof(choice), false);
-		model_guest_choice(model, i, choice);
+		last = model->config.cpu[i].nr_opps - 1;
+		model_guest_choice(model, i, choice < last ? last - choice : 0);
 	}
 	model_tick(model, now);
 	tick_end = quantum_after(now);

@@ -5,6 +5,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 debian_suites=(trixie trixie-backports)
+debian_arch=amd64
+debian_tree=$cache/apt
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The addresses in the system's apt sources that may be a mirror of Debian's
@@ -68,7 +70,7 @@ debian_options() {
         -o Dir::Etc::sourceparts=/dev/null -o Dir::Etc::preferencesparts=/dev/null
         -o APT::Install-Recommends=false -o APT::Get::List-Cleanup=false
         -o APT::Sandbox::User=root -o Acquire::Languages=none
-        -o Acquire::Retries=2 -o APT::Architecture=amd64 -o APT::Architectures=amd64
+        -o Acquire::Retries=2 -o "APT::Architecture=$debian_arch" -o "APT::Architectures=$debian_arch"
         -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false
     )
 }
@@ -104,15 +106,15 @@ debian_make_tree() {
 
 debian_refresh() {
     local new
-    fresh "$cache/apt/log" 1440 && return 0
-    rm -rf "$cache"/apt.new.*
-    new=$(mktemp -d "$cache/apt.new.XXXXXX")
+    fresh "$debian_tree/log" 1440 && return 0
+    rm -rf "$debian_tree".new.*
+    new=$(mktemp -d "$debian_tree.new.XXXXXX")
     if ! debian_make_tree "$new"; then
         rm -rf "$new"
         return 1
     fi
-    rm -rf "$cache/apt"
-    mv -T "$new" "$cache/apt"
+    rm -rf "$debian_tree"
+    mv -T "$new" "$debian_tree"
 }
 
 # Make package lists not older than a day usable through apt_options.
@@ -121,11 +123,11 @@ debian_lists() {
         say "apt-get is not here: packages of Debian cannot be had"
         return 1
     }
-    if ! fresh "$cache/apt/log" 1440; then
+    if ! fresh "$debian_tree/log" 1440; then
         say "reading Debian's package lists"
         with_lock apt debian_refresh || return 1
     fi
-    debian_options "$cache/apt"
+    debian_options "$debian_tree"
 }
 
 # debian_unpack ROOT PACKAGE...: fetch these packages and unpack them in ROOT.

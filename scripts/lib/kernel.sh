@@ -3,11 +3,16 @@
 # newest at run time or of a wanted version, and kernels given by path.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
+kernel_flavour=cloud-amd64
+kernels=$cache/kernels
+# Of its modules only these are kept.
+kernel_modules="*.ko.xz"
+
 # Versions of the packaged kernels, newest last. Up to 6.18 one package holds
 # image and modules; later ones are split into linux-binary, -modules and -base.
 packaged_kernels() {
     apt-cache "${apt_options[@]}" pkgnames linux- |
-        sed -n 's/^linux-\(image\|binary\)-\([0-9].*-cloud-amd64\)$/\2/p' | sort -uV
+        sed -n "s/^linux-\(image\|binary\)-\([0-9][^-]*-$kernel_flavour\)\$/\2/p" | sort -uV
 }
 
 # complete_kernels PREFIX: packaged versions that begin with PREFIX and are
@@ -22,9 +27,9 @@ complete_kernels() {
 
 # Whether schedulers can be loaded there; the verdict is kept beside the kernel.
 kernel_loads_schedulers() {
-    local version=$1 verdict=$cache/kernels/$1/kfuncs bad
+    local version=$1 verdict=$kernels/$1/kfuncs bad
     if [[ ! -e $verdict ]]; then
-        bad=$(python3 "$root/scripts/lib/kernel_btf.py" "$cache/kernels/$version/boot/vmlinuz-$version") || [[ $? == 1 ]] || return 1
+        bad=$(python3 "$root/scripts/lib/kernel_btf.py" "$kernels/$version/boot/vmlinuz-$version") || [[ $? == 1 ]] || return 1
         echo "$bad" >"$verdict.$$" && mv "$verdict.$$" "$verdict"
     fi
     [[ -z $(<"$verdict") ]] && return 0
@@ -41,7 +46,7 @@ newest_kernel() {
         minor=$(cut -d. -f1,2 <<<"$candidate")
         [[ $tried == *" $minor "* && $1 != "$minor"* ]] && continue
         tried+="$minor "
-        cached "$cache/kernels/$candidate" make_kernel "$candidate" || continue
+        cached "$kernels/$candidate" make_kernel "$candidate" || continue
         kernel_loads_schedulers "$candidate" && version=$candidate && return 0
     done < <(complete_kernels "$1")
     return 1
@@ -64,7 +69,7 @@ make_kernel() {
     local version=$1 dir=$2 modules f
     local -a packages
     read -ra packages < <(kernel_packages "$version")
-    say "fetching Linux $version (60 MB)"
+    say "fetching Linux $version (60 to 100 MB)"
     debian_unpack "$dir" "${packages[@]}" || return 1
     modules=$(find "$dir" -path "*/lib/modules/$version" -type d -print -quit)
     if [[ -z $modules ]]; then
@@ -82,6 +87,7 @@ make_kernel() {
         say "Linux $version is built without sched_ext (CONFIG_SCHED_CLASS_EXT)"
         return 1
     fi
+    find "$modules" -name '*.ko.xz' ! -name "$kernel_modules" -delete
     # virtme-ng's first stage has no decompressor for modules.
     find "$modules" -name '*.ko.xz' -print0 | xargs -0r -n 64 -P "$(nproc)" busybox unxz || return 1
     depmod -b "$dir" "$version"
@@ -90,15 +96,15 @@ make_kernel() {
 # Newest kernel in the cache that begins with PREFIX.
 cached_kernel() {
     local dir
-    for dir in "$cache"/kernels/*/boot; do
+    for dir in "$kernels"/*/boot; do
         basename "${dir%/boot}"
     done | awk -v p="$1" '/^[0-9]/ && (p == "" || index($0, p) == 1)' | sort -V | tail -n 1
 }
 
 # Set kernel_image and kernel_config for a packaged kernel.
 use_packaged() {
-    local prefix=$1 version='' choice=$cache/kernels/newest-${1:-any}
-    if fresh "$choice" 1440 && [[ -d $cache/kernels/$(<"$choice") ]]; then
+    local prefix=$1 version='' choice=$kernels/newest-${1:-any}
+    if fresh "$choice" 1440 && [[ -d $kernels/$(<"$choice") ]]; then
         version=$(<"$choice")
     elif debian_lists; then
         newest_kernel "$prefix" ||
@@ -107,11 +113,11 @@ use_packaged() {
     fi
     if [[ -z $version ]]; then
         version=$(cached_kernel "$prefix")
-        [[ -n $version ]] || die "no kernel ${prefix:+$prefix }to boot: neither Debian's packages nor $cache/kernels have one"
+        [[ -n $version ]] || die "no kernel ${prefix:+$prefix }to boot: neither Debian's packages nor $kernels have one"
         say "taking Linux $version from the cache"
     fi
-    kernel_image=$cache/kernels/$version/boot/vmlinuz-$version
-    kernel_config=$cache/kernels/$version/boot/config-$version
+    kernel_image=$kernels/$version/boot/vmlinuz-$version
+    kernel_config=$kernels/$version/boot/config-$version
 }
 
 # A kernel by path: its config lies beside it or in the usual places.

@@ -24,7 +24,7 @@ TAIL = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8),
 
 
 def decompress(image):
-    """The ELF file inside a vmlinuz, by the magic of each compression."""
+    """The ELF file inside an x86 vmlinuz, by the magic of each compression."""
     if image[:4] == b"\x7fELF":
         return image
     for magic, tool in ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"),
@@ -36,6 +36,13 @@ def decompress(image):
             if data[:4] == b"\x7fELF":
                 return data
     raise ValueError("neither an ELF file nor one compressed by zstd, xz or gzip")
+
+
+def types(image):
+    """The BTF of a kernel image. An arm64 one is memory as it is, no ELF file."""
+    if image[56:60] == b"ARM\x64":
+        return image[image.index(b"\x9f\xeb\x01\0\x18\0\0\0"):]
+    return section(decompress(image), b".BTF")
 
 
 def section(elf, wanted):
@@ -83,7 +90,7 @@ def main():
         sys.exit(__doc__)
     try:
         with open(sys.argv[1], "rb") as image:
-            names = malformed(section(decompress(image.read()), b".BTF"))
+            names = malformed(types(image.read()))
     except (OSError, ValueError, struct.error) as error:
         print(f"kernel_btf: {sys.argv[1]}: {error}", file=sys.stderr)
         return 2

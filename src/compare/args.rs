@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::machine::Arch;
+
 /// Compare schedulers on workloads, in interleaved runs
 ///
 /// Every round runs every workload once under every scheduler, in an order that
@@ -59,6 +61,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["runs", "warmup", "minutes"])]
     pub machine: Option<String>,
 
+    /// Architecture of the simulated machine
+    #[arg(long, value_enum, requires = "machine", default_value_t = Arch::X86_64)]
+    pub arch: Arch,
+
     /// Rounds on the simulated machine: each has a seed and a start time of its own
     #[arg(long, value_name = "N", requires = "machine", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
@@ -89,7 +95,7 @@ impl Args {
         }
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s)
     }
 

@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
 
 /// The same on a simulated machine; rounds are seeds.
 fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
-    let simulation = Simulation::new(name, args.cpus, args.migration_cost, args.timeout())?;
+    let simulation = Simulation::new(name, args)?;
     let bench = plan::Places::of_this_process().bench;
     let resolved = simulation.plan(&args.with_seeds_as_rounds(), &bench)?;
     for line in &resolved.left_out {

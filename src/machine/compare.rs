@@ -10,10 +10,11 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::args::{default_kit, machines_dir};
 use super::description::Description;
 use super::flat::Variant;
-use super::kit::{Arch, Kit};
-use super::{args, guest, in_guest, qemu, simulate, Base, Error, Job, AGENT};
+use super::kit::Kit;
+use super::{guest, in_guest, qemu, simulate, Base, Error, Job, AGENT};
 use crate::compare::engine::{Results, Watch};
 use crate::compare::machine::{Kind, Machine};
 use crate::compare::plan::{self, order, Plan, Programs, Resolved};
@@ -82,23 +83,18 @@ enum Step {
 }
 
 impl Simulation {
-    pub fn new(
-        name: &str,
-        cpus: Option<u32>,
-        migration_cost: bool,
-        timeout: Duration,
-    ) -> Result<Self, Error> {
-        let dir = args::machines_dir(None)?;
+    pub fn new(name: &str, args: &crate::compare::Args) -> Result<Self, Error> {
+        let dir = machines_dir(None)?;
         let mut machine = Description::load(name, &dir)?;
-        if let Some(cpus) = cpus {
+        if let Some(cpus) = args.cpus {
             machine = machine.cut(cpus).map_err(Error::Usage)?;
         }
-        let kit = Kit::load(&args::default_kit(&dir, Arch::X86_64), Arch::X86_64)?;
+        let kit = Kit::load(&default_kit(&dir, args.arch), args.arch)?;
         Ok(Self {
             base: Base::new(kit)?,
             machine,
-            migration_cost,
-            timeout,
+            migration_cost: args.migration_cost,
+            timeout: args.timeout(),
         })
     }
 

@@ -41,29 +41,42 @@ pub fn places(machine: &Description) -> Vec<Place> {
     places
 }
 
-pub fn flat(machine: &Description, variant: Variant) -> String {
+/// `guest_page` is where the guest writes which operating points it chooses;
+/// without it the hardware chooses.
+pub fn flat(machine: &Description, variant: Variant, guest_page: Option<u64>) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    write_flat(&mut out, machine, variant).ok();
+    write_flat(&mut out, machine, variant, guest_page).ok();
     out
 }
 
-fn write_flat(out: &mut String, machine: &Description, variant: Variant) -> std::fmt::Result {
+fn write_flat(
+    out: &mut String,
+    machine: &Description,
+    variant: Variant,
+    guest_page: Option<u64>,
+) -> std::fmt::Result {
     let us = |ms: f64| (ms * 1e3).round() as u64;
-    let (ramp, hold, decay) = match machine.governor {
-        Governor::Fixed => (1, 0, 1),
-        Governor::Hardware {
-            ramp_ms,
-            hold_ms,
-            decay_ms,
-        } => (us(ramp_ms), us(hold_ms), us(decay_ms)),
+    let (ramp, hold, decay) = match (machine.governor, guest_page) {
+        (Governor::Fixed, _) | (_, Some(_)) => (1, 0, 1),
+        (
+            Governor::Hardware {
+                ramp_ms,
+                hold_ms,
+                decay_ms,
+            },
+            None,
+        ) => (us(ramp_ms), us(hold_ms), us(decay_ms)),
     };
     let top = variant.always_top || machine.governor == Governor::Fixed;
     writeln!(out, "version {VERSION}")?;
     writeln!(out, "cpus {}", machine.cpus())?;
     writeln!(out, "mips {}", machine.mips)?;
     writeln!(out, "quantum_ns {}", machine.quantum_ns)?;
-    writeln!(out, "governor hardware")?;
+    match guest_page {
+        Some(page) => writeln!(out, "governor guest\nguest_page {page:#x}")?,
+        None => writeln!(out, "governor hardware")?,
+    }
     writeln!(out, "ramp_us {ramp}")?;
     writeln!(out, "hold_us {hold}")?;
     writeln!(out, "decay_us {decay}")?;
@@ -145,18 +158,19 @@ opp 3 1024 3000
 turbo 1 1024
 turbo 4 768
 ";
-        assert_eq!(flat(&small(), Variant::default()), expected);
+        assert_eq!(flat(&small(), Variant::default(), None), expected);
     }
 
     #[test]
     fn variants_change_their_lines_alone() {
-        let plain = flat(&small(), Variant::default());
+        let plain = flat(&small(), Variant::default(), None);
         let both = flat(
             &small(),
             Variant {
                 always_top: true,
                 migration_cost: true,
             },
+            None,
         );
         let changed: Vec<_> = plain
             .lines()
@@ -168,6 +182,12 @@ turbo 4 768
             changed,
             ["always_top 1", "move_llc 1000 512", "move_far 5000 256"]
         );
+    }
+
+    #[test]
+    fn a_guest_that_governs_has_its_page() {
+        let text = flat(&small(), Variant::default(), Some(0x5fff_c000));
+        assert!(text.contains("\ngovernor guest\nguest_page 0x5fffc000\nramp_us 1\n"));
     }
 
     #[test]
@@ -185,6 +205,6 @@ turbo 4 768
     fn a_fixed_machine_is_always_at_the_top() {
         let mut machine = small();
         machine.governor = Governor::Fixed;
-        assert!(flat(&machine, Variant::default()).contains("\nalways_top 1\n"));
+        assert!(flat(&machine, Variant::default(), None).contains("\nalways_top 1\n"));
     }
 }

@@ -3,13 +3,16 @@
 //! in QEMU whose CPUs have the speeds of a model (machine/README.md).
 //!
 //! [`description`] reads machine/*.toml, [`flat`] writes it for the plugin,
+//! [`devicetree`] and [`cpufreq`] for an arm64 guest,
 //! [`kit`] and [`image`] make what is booted, [`qemu`] runs it with [`guest`] on
 //! the other side, [`record`] and [`timeline`] are what it leaves. [`compare`]
 //! makes the runs of `scx_freqlock compare --machine`.
 
 mod args;
 pub mod compare;
+mod cpufreq;
 mod description;
+mod devicetree;
 mod flat;
 mod guest;
 mod image;
@@ -19,6 +22,7 @@ mod record;
 mod timeline;
 
 pub use args::{Args, RunArgs};
+pub use kit::Arch;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,7 +37,7 @@ use crate::compare::process::Event;
 use description::Description;
 use flat::Variant;
 use guest::Scheduler;
-use kit::{Arch, Kit};
+use kit::Kit;
 use qemu::{Files, Setup};
 use record::{Cpu, Record, Totals};
 
@@ -51,6 +55,10 @@ pub enum Error {
     Image(#[from] image::Error),
     #[error("{command} is not in the machine's image: scripts/machine prepare --package NAME adds a package of Debian to it")]
     NoCommand { command: String },
+    #[error("{machine} cannot have arm64 guests: {reason}")]
+    NoArm64 { machine: String, reason: String },
+    #[error("cannot describe the machine to its guest")]
+    DeviceTree(#[from] vm_fdt::Error),
     #[error(transparent)]
     Qemu(#[from] qemu::Error),
     #[error(transparent)]
@@ -75,7 +83,7 @@ impl Error {
     /// The exit status; those of a shell and of `timeout`, where they fit.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Description(_) | Self::Usage(_) | Self::Scheduler(_) => 2,
+            Self::Description(_) | Self::Usage(_) | Self::Scheduler(_) | Self::NoArm64 { .. } => 2,
             Self::NoCommand { .. } => 127,
             Self::Qemu(qemu::Error::Timeout { .. } | qemu::Error::Stalled { .. }) => 124,
             Self::Qemu(qemu::Error::Interrupted) => 130,
@@ -226,9 +234,13 @@ fn simulate(
         job.shift_us,
         job.limit_s,
     );
+    let guest_page = match base.kit.arch {
+        Arch::X86_64 => None,
+        Arch::Arm64 => describe(job, &files)?,
+    };
     write(
         &files.flat,
-        flat::flat(&job.machine, job.variant).as_bytes(),
+        flat::flat(&job.machine, job.variant, guest_page).as_bytes(),
     )?;
     append_script(&base.image, &files.image, &script).map_err(|source| Error::Write {
         path: files.image.clone(),
@@ -239,6 +251,11 @@ fn simulate(
         arch: base.kit.arch,
         memory_mb: job.memory_mb,
         seed: job.seed,
+        governor: if job.variant.always_top {
+            "performance"
+        } else {
+            "schedutil"
+        },
         program: &base.kit.qemu,
         plugin: &base.kit.plugin,
         kernel: &base.kit.kernel,
@@ -254,6 +271,19 @@ fn simulate(
         record,
         dir,
     })
+}
+
+/// Writes what an arm64 guest learns of its machine, and says where it chooses
+/// frequencies.
+fn describe(job: &Job, files: &Files) -> Result<Option<u64>, Error> {
+    let registers = cpufreq::registers(&job.machine).map_err(|reason| Error::NoArm64 {
+        machine: job.machine.name.clone(),
+        reason,
+    })?;
+    write(&files.registers, &registers)?;
+    let tree = devicetree::blob(&job.machine, job.memory_mb, job.seed)?;
+    write(&files.tree, &tree)?;
+    Ok(cpufreq::governing(&job.machine, job.memory_mb))
 }
 
 /// The kernel unpacks one archive after the other.

@@ -9,8 +9,10 @@ use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::cpufreq;
 use super::description::Description;
 use super::guest::{self, Report};
+use super::kit::Arch;
 use crate::compare::process::{Ended, Event, Process};
 
 /// How often it is looked whether QEMU does anything at all.
@@ -67,9 +69,11 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
     pub machine: &'a Description,
-    pub arch: super::kit::Arch,
+    pub arch: Arch,
     pub memory_mb: u64,
     pub seed: u32,
+    /// What the guest's cpufreq governor is to be, where it has one.
+    pub governor: &'a str,
     pub program: &'a Path,
     pub plugin: &'a Path,
     pub kernel: &'a Path,
@@ -86,6 +90,9 @@ pub struct Files {
     pub record: PathBuf,
     pub console: PathBuf,
     pub report: PathBuf,
+    /// For arm64: the device tree, and the cpufreq driver's registers.
+    pub tree: PathBuf,
+    pub registers: PathBuf,
 }
 
 impl Files {
@@ -96,6 +103,8 @@ impl Files {
             record: dir.join("record.jsonl"),
             console: dir.join("console.log"),
             report: dir.join("report"),
+            tree: dir.join("devicetree.dtb"),
+            registers: dir.join("cpufreq.bin"),
         }
     }
 }
@@ -136,8 +145,12 @@ pub fn available_mb(meminfo: &str) -> u64 {
         .map_or(u64::MAX, |kb| kb / 1024)
 }
 
-/// The guest sees one socket for each last-level cache.
-fn topology(machine: &Description) -> Result<String, Error> {
+/// An x86-64 guest sees one socket for each last-level cache; an arm64 one has it
+/// from its device tree.
+fn topology(machine: &Description, arch: Arch) -> Result<String, Error> {
+    if arch == Arch::Arm64 {
+        return Ok(machine.cpus().to_string());
+    }
     let first = machine.clusters.first();
     let shape = first.map(|cluster| (cluster.cpus_per_llc, cluster.threads_per_core));
     match shape {
@@ -191,7 +204,7 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         arguments.push(fixed.into());
     }
     for (option, value) in [
-        ("-smp", topology(setup.machine)?.into()),
+        ("-smp", topology(setup.machine, setup.arch)?.into()),
         ("-m", format!("{}M", setup.memory_mb).into()),
         ("-seed", setup.seed.to_string().into()),
         ("-plugin", plugin),
@@ -199,10 +212,23 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         ("-serial", with("file:", &files.report, "")),
         ("-kernel", setup.kernel.into()),
         ("-initrd", files.image.into()),
-        ("-append", setup.arch.kernel_arguments().into()),
+        (
+            "-append",
+            setup.arch.kernel_arguments(setup.governor).into(),
+        ),
     ] {
         arguments.push(option.into());
         arguments.push(value);
+    }
+    if setup.arch == Arch::Arm64 {
+        let address = cpufreq::address(setup.machine, setup.memory_mb);
+        let registers = format!(",addr={address:#x},force-raw=on");
+        arguments.extend([
+            "-dtb".into(),
+            files.tree.clone().into(),
+            "-device".into(),
+            with("loader,file=", &files.registers, &registers),
+        ]);
     }
     Ok(arguments)
 }
@@ -362,7 +388,6 @@ fn last_lines(console: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::description::tests::small;
-    use super::super::kit::Arch;
     use super::*;
 
     fn setup<'a>(machine: &'a Description, dir: &'a Path, program: &'a Path) -> Setup<'a> {
@@ -371,6 +396,7 @@ mod tests {
             arch: Arch::X86_64,
             memory_mb: 512,
             seed: 7,
+            governor: "schedutil",
             program,
             plugin: Path::new("/p.so"),
             kernel: Path::new("/vmlinuz"),
@@ -403,7 +429,27 @@ mod tests {
         let mut machine = small();
         machine.clusters.push(machine.clusters[0].clone());
         machine.clusters[1].cpus_per_llc = 4;
-        assert!(matches!(topology(&machine), Err(Error::Topology { .. })));
+        let shown = topology(&machine, Arch::X86_64);
+        assert!(matches!(shown, Err(Error::Topology { .. })));
+        assert_eq!(topology(&machine, Arch::Arm64).unwrap(), "8");
+    }
+
+    #[test]
+    fn an_arm64_guest_has_a_device_tree_and_registers() {
+        let machine = small();
+        let mut setup = setup(&machine, Path::new("/run"), Path::new("qemu"));
+        setup.arch = Arch::Arm64;
+        let line = arguments(&setup).unwrap();
+        let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+        let line = line.join(" ");
+        for part in [
+            "-smp 4 ",
+            "cpufreq.default_governor=schedutil",
+            "-dtb /run/devicetree.dtb",
+            "-device loader,file=/run/cpufreq.bin,addr=0x5fffc000,force-raw=on",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
     }
 
     #[test]

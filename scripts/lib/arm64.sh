@@ -89,8 +89,8 @@ make_arm64_rust() {
 }
 
 # Prepares everything, and the packages and the kernel used from now on are
-# arm64's. The kernel is of the version of the one for x86-64, unless its image
-# is given by path.
+# arm64's. The kernel is of the minor version of the one for x86-64, unless its
+# image is given by path.
 prepare_arm64() {
     local wanted=$1 version=${kernel_image##*/vmlinuz-} tool
     for tool in clang-19 ld.lld-19 llvm-strip-19 rustc; do
@@ -103,7 +103,7 @@ prepare_arm64() {
     fi
     debian_arch=arm64 debian_tree=$cache/apt-arm64
     kernel_flavour=arm64 kernels=$cache/kernels-arm64 kernel_modules=mediatek-cpufreq-hw.ko.xz
-    [[ $wanted == */* ]] || choose_kernel "${version%-cloud-amd64}"
+    [[ $wanted == */* ]] || choose_kernel "$(cut -d. -f1,2 <<<"$version")"
     sysroot=$cache/sysroot-arm64
     if [[ ! -d $sysroot ]]; then
         debian_lists || die "no libraries for arm64"

@@ -36,7 +36,8 @@ use plan::Plan;
 use process::Event;
 use progress::Progress;
 use record::Record;
-use simulation::compare::{Interrupt, Simulation};
+use simulation::compare::Simulation;
+use simulation::Interrupt;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -106,7 +107,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
 
 /// The same on a simulated machine; rounds are seeds.
 fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
-    let simulation = Simulation::new(name, args.cpus, args.migration_cost, args.timeout())?;
+    let simulation = Simulation::new(name, args)?;
     let bench = plan::Places::of_this_process().bench;
     let resolved = simulation.plan(&args.with_seeds_as_rounds(), &bench)?;
     for line in &resolved.left_out {

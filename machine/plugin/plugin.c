@@ -135,11 +135,20 @@ static void on_thread(unsigned int unused, void *reg)
 	machine_switch(thread ? thread ^ address_space[machine_cpu()] : 0);
 }
 
+/* The host's time since the plugin was loaded. */
+static uint64_t host_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)((t.tv_sec - started.tv_sec) * 1000000000ll + t.tv_nsec - started.tv_nsec);
+}
+
 static void mark(uint32_t nr, uint64_t value)
 {
 	if (nr >= NR_MARKS)
 		return;
-	record_mark(mark_names[nr], value, machine_now());
+	record_mark(mark_names[nr], value, machine_now(), host_ns());
 	if (nr == MARK_EXIT)
 		machine_end((uint8_t)value);
 }
@@ -301,12 +310,8 @@ static void on_cpu(void)
 
 static void on_end(void)
 {
-	struct record_totals totals = { machine_guest_ns(), 0, machine_idle_skipped_ns() };
-	struct timespec t;
+	struct record_totals totals = { machine_guest_ns(), host_ns(), machine_idle_skipped_ns() };
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	totals.host_ns = (uint64_t)((t.tv_sec - started.tv_sec) * 1000000000ll + t.tv_nsec -
-				    started.tv_nsec);
 	if (!record_close(&model, &totals))
 		fprintf(stderr, "freqlock_machine: the record could not be written\n");
 }

@@ -181,6 +181,7 @@ struct Summary {
     machine: String,
     cpus: u32,
     arch: Arch,
+    qemu: String,
     kernel: String,
     /// Digest of the image.
     image: String,
@@ -400,6 +401,7 @@ fn keep(to: &Path, base: &Base, job: &Job, outcome: &Outcome) -> Result<(), Erro
         machine: job.machine.name.clone(),
         cpus: job.machine.cpus(),
         arch: base.kit.arch,
+        qemu: base.kit.qemu_version.clone(),
         kernel: base.kit.kernel_version.clone(),
         image: base.digest.clone(),
         seed: job.seed,

@@ -125,8 +125,10 @@ extern struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 extern struct cpu_stats cpu_stats[FL_MAX_CPUS];
 extern volatile struct tunables tunables;
 extern volatile u32 freq_source;
+extern volatile u32 turbo[FL_MAX_CPUS];
 extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern const volatile u32 nr_cpus;
+extern const volatile u32 nr_present;
 extern const volatile bool smt_present;
 
 struct cpu_order_map {
@@ -169,6 +171,12 @@ static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
+/* Speed of each of @active cores, 0..1024 of one that is alone. */
+static __always_inline u32 fl_turbo(u32 active)
+{
+	return active ? turbo[(active - 1) & (FL_MAX_CPUS - 1)] : FL_FULL_SPEED;
+}
+
 /* True if the CPU runs or is about to run something of ours. */
 static __always_inline bool fl_is_busy(s32 cpu)
 {
@@ -184,6 +192,7 @@ struct placement {
 	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
 	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
+	u32 nr_active;   /* auto: cores that are not idle, if any CPU is */
 	bool any_idle;   /* auto: some CPU that the task may use is idle */
 	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
 	bool idle;       /* out: the CPU was idle and has been claimed */

@@ -33,6 +33,7 @@ UEI_DEFINE(uei);
 
 const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
+const volatile u32 nr_present = 1;
 const volatile bool smt_present;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
@@ -43,6 +44,8 @@ volatile struct tunables tunables = {
 #undef KNOB
 };
 volatile u32 freq_source = FL_FREQ_RECENCY;
+/* By the number of active cores less one; all 0: not known, nothing is lost. */
+volatile u32 turbo[FL_MAX_CPUS];
 
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];

@@ -228,6 +228,24 @@ static u64 cost_of_move(s32 from, s32 to)
 	return move_cost(topo_distance(&a, &b, from == to), cost);
 }
 
+/* Cores of which a CPU is busy; two CPUs to a core where there is more than one. */
+static u32 active_cores(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_smtmask();
+	u32 nr_idle = bpf_cpumask_weight(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return (nr_present > nr_idle ? nr_present - nr_idle : 0) >> smt_present;
+}
+
+/* True if the core of an idle CPU is active all the same. */
+static bool shares_core(s32 cpu)
+{
+	s32 sibling = fl_topo(cpu)->sibling;
+
+	return smt_present && sibling >= 0 && fl_is_busy(sibling);
+}
+
 /* Candidates of auto in the order in which they win when they finish alike. */
 enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
 
@@ -262,6 +280,10 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 	if (idle) {
 		/* What this CPU saw last stands for all: a difference would be noise. */
 		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
+		if (!shares_core(cpu))
+			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
+						 fl_turbo(pl->nr_active + 1),
+						 tunables.turbo_back_us * FL_USEC);
 	} else {
 		/* Without a running task it is between two, or was claimed and not reached yet. */
 		if (since) {
@@ -318,6 +340,8 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 
 	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	pl->any_idle = scan.near >= 0;
+	if (pl->any_idle)
+		pl->nr_active = active_cores();
 	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());

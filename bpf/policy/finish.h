@@ -87,6 +87,20 @@ static inline u64 finish_displaced(u64 run, u64 away)
 	return away && run > away ? run - away : 0;
 }
 
+/*
+ * What it costs the @active cores when one more wakes up for @run ns, and their
+ * speed falls from @now to @then (0..1024) for that long: with as many cores they
+ * win it back along a line in @back ns.
+ */
+static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back)
+{
+	u64 lost = finish_min(run, FINISH_MAX_NS) + finish_min(back, FINISH_MAX_NS) / 2;
+
+	if (!active || then >= now)
+		return 0;
+	return finish_min(lost * (now - then) / now * active, FINISH_MAX_NS);
+}
+
 /* One CPU that the task could go to. */
 struct candidate {
 	s32 cpu;       /* -1: no such candidate */
@@ -94,12 +108,14 @@ struct candidate {
 	u64 run;       /* ns for the burst there */
 	u64 move;      /* ns that moving costs */
 	u64 displaced; /* ns that it would cost the task which runs there now */
+	u64 others;    /* ns that it would cost the tasks on other CPUs */
 };
 
 static inline u64 candidate_finish(const struct candidate *c)
 {
 	return finish_min(c->wait, FINISH_MAX_NS) + finish_min(c->run, FINISH_MAX_NS) +
-	       finish_min(c->move, FINISH_MAX_NS) + finish_min(c->displaced, FINISH_MAX_NS);
+	       finish_min(c->move, FINISH_MAX_NS) + finish_min(c->displaced, FINISH_MAX_NS) +
+	       finish_min(c->others, FINISH_MAX_NS);
 }
 
 /* True if @c should be taken rather than @best, which stands before it. */

@@ -5,8 +5,8 @@
  *  - functions by their exported names;
  *  - the slots of AccelOpsClass by the addresses of the functions that -icount
  *    puts there, each of which must stand there as often as expected;
- *  - the flags with which a CPU's code is translated by what the exported
- *    function that sets them does to CPUState.
+ *  - the flags with which a CPU's code is translated, and the wish that a CPU
+ *    come back, by what the exported functions that set them do to CPUState.
  * Where any of it is not as expected, the plugin refuses.
  */
 #include <dlfcn.h>
@@ -23,12 +23,14 @@ struct qemu qemu;
 
 static char sentence[256];
 
-static void *find(const char *name, const char *new_name)
+static void *find(const char *name, const char *new_name, const char *newer_name)
 {
 	void *address = dlsym(RTLD_DEFAULT, name);
 
-	if (!address && new_name)
+	if (!address)
 		address = dlsym(RTLD_DEFAULT, new_name);
+	if (!address)
+		address = dlsym(RTLD_DEFAULT, newer_name);
 	if (!address)
 		snprintf(sentence, sizeof(sentence),
 			 "this QEMU has no function %s: take one of version 10.0 to 11.1", name);
@@ -36,20 +38,27 @@ static void *find(const char *name, const char *new_name)
 }
 
 /* ISO C has no cast between pointers to data and to functions. */
-#define FIND(name, new_name)                                   \
+#define FIND(name, new, newer)                                 \
 	do {                                                   \
-		void *address = find(#name, new_name);         \
+		void *address = find(#name, new, newer);       \
 		if (!address)                                  \
 			return sentence;                       \
 		memcpy(&qemu.name, &address, sizeof(address)); \
 	} while (0);
-#define FIND_FUNCTION(result, name, arguments)     FIND(name, NULL)
-#define FIND_RENAMED(result, name, new, arguments) FIND(name, #new)
+#define FIND_FUNCTION(result, name, arguments)            FIND(name, "", "")
+#define FIND_RENAMED(result, name, new, newer, arguments) FIND(name, new, newer)
+
+#define FIND_OPTIONAL(result, name, arguments)                 \
+	do {                                                   \
+		void *address = dlsym(RTLD_DEFAULT, #name);    \
+		memcpy(&qemu.name, &address, sizeof(address)); \
+	} while (0);
 
 const char *accel_find_functions(void)
 {
 	QEMU_FUNCTIONS(FIND_FUNCTION)
 	QEMU_RENAMED_FUNCTIONS(FIND_RENAMED)
+	QEMU_OPTIONAL_FUNCTIONS(FIND_OPTIONAL)
 	return NULL;
 }
 
@@ -149,6 +158,56 @@ void accel_fill_counter(CPUState *cpu)
 {
 	qemu.icount_process_data(cpu);
 	qemu.icount_prepare_for_run(cpu, INT32_MAX);
+}
+
+/*
+ * Where in CPUState it stands that a CPU is asked to come back: from 10.2 on, the
+ * main loop takes that back, and not the function that runs a CPU. 0: not needed.
+ */
+static size_t exit_request;
+
+/*
+ * Asking sets one byte to 1 and one halfword to -1, and does nothing else: so it
+ * can be done to a CPU that is not there.
+ */
+const char *accel_find_exit_request(CPUState *cpu)
+{
+	size_t size = malloc_usable_size(cpu), at, ones = 0, halves = 0;
+	unsigned char *nobody;
+
+	exit_request = 0;
+	if (!qemu.tcg_kick_vcpu_thread)
+		return NULL;
+	nobody = calloc(1, size);
+	if (!nobody)
+		return "there is no memory";
+	qemu.tcg_kick_vcpu_thread((CPUState *)nobody);
+	for (at = 0; at < size; at++) {
+		if (nobody[at] == 1) {
+			exit_request = at;
+			ones++;
+		} else if (nobody[at]) {
+			halves += nobody[at] == 0xff ? 1 : 2 * sizeof(uint16_t);
+		}
+	}
+	free(nobody);
+	if (ones != 1 || halves != sizeof(uint16_t))
+		return "a CPU is not stopped as in QEMU 10.0 to 11.1";
+	return NULL;
+}
+
+void accel_begin_turn(CPUState *cpu)
+{
+	if (exit_request)
+		__atomic_store_n((unsigned char *)cpu + exit_request, 0, __ATOMIC_SEQ_CST);
+}
+
+void accel_end_turn(CPUState *cpu)
+{
+	if (qemu.tcg_kick_vcpu_thread)
+		qemu.tcg_kick_vcpu_thread(cpu);
+	else
+		qemu.cpu_exit(cpu);
 }
 
 extern __thread CPUState *current_cpu;

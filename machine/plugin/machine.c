@@ -94,7 +94,7 @@ static void set_limit(void)
 
 void machine_limit(void)
 {
-	qemu.cpu_exit(cpus[running]);
+	accel_end_turn(cpus[running]);
 }
 
 uint64_t machine_now(void)
@@ -145,7 +145,7 @@ static void kick_hook(CPUState *cpu)
 	__atomic_store_n(&kicked, true, __ATOMIC_RELEASE);
 	if (is_machine) {
 		if (running >= 0)
-			qemu.cpu_exit(cpus[running]);
+			accel_end_turn(cpus[running]);
 		return;
 	}
 	qemu.rr_kick_vcpu_thread(cpu);
@@ -166,7 +166,9 @@ const char *machine_prepare(struct model *m)
 		if (!cpus[i])
 			return "QEMU has fewer CPUs than the machine: start it with -smp as in the configuration";
 	}
-	wrong = accel_hook(&hooks);
+	wrong = accel_find_exit_request(cpus[0]);
+	if (!wrong)
+		wrong = accel_hook(&hooks);
 	for (i = 0; !wrong && i < m->config.nr_cpus; i++)
 		wrong = accel_stop_counting(cpus[i]);
 	return wrong;
@@ -278,6 +280,7 @@ static void run_cpu(int cpu, uint64_t until)
 	running = cpu;
 	run_until = until;
 	set_limit();
+	accel_begin_turn(cs);
 	why = qemu.tcg_cpu_exec(cs);
 	if (why == EXCP_ATOMIC)
 		qemu.cpu_exec_step_atomic(cs);
@@ -412,7 +415,7 @@ void machine_end(uint8_t status)
 		status == DEAD_STATUS ? SHUTDOWN_CAUSE_HOST_ERROR : SHUTDOWN_CAUSE_GUEST_SHUTDOWN,
 		status);
 	if (running >= 0)
-		qemu.cpu_exit(cpus[running]);
+		accel_end_turn(cpus[running]);
 }
 
 uint64_t machine_guest_ns(void)

@@ -9,6 +9,7 @@
  *  - rep movs and rep stos: charged by the byte;
  *  - CPUID with leaf 0x4c4b0000 + n on x86, HINT #(112 + n) on arm64: marks.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,14 @@ enum mark { MARK_BEGIN, MARK_END, MARK_EXIT, NR_MARKS };
 
 static const char *const mark_names[NR_MARKS] = { "begin", "end", "exit" };
 
+/* QEMU looks at it before it calls anything. */
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+static void __attribute__((constructor)) choose_version(void)
+{
+	if (dlsym(RTLD_DEFAULT, QEMU_NEW_FUNCTION))
+		qemu_plugin_version = QEMU_PLUGIN_VERSION_NEW;
+}
 
 static struct model model;
 static struct model_config config;
@@ -36,7 +44,9 @@ static bool is_arm;
 static struct timespec started;
 static unsigned int nr_init;
 
+/* A handle may be NULL. */
 static struct qemu_plugin_register *gpr[NR_GPRS];
+static unsigned int nr_gprs;
 static struct glib_array *register_bytes;
 
 /*
@@ -61,10 +71,11 @@ static uint64_t read_gpr(unsigned int nr)
 	uint64_t value = 0;
 
 	/* arm64's number 31 is the zero register here. */
-	if (nr >= NR_GPRS || !gpr[nr])
+	if (nr >= nr_gprs)
 		return 0;
 	g_byte_array_set_size(register_bytes, 0);
-	if (qemu_plugin_read_register(gpr[nr], register_bytes) >= (int)sizeof(value))
+	qemu_plugin_read_register(gpr[nr], register_bytes);
+	if (register_bytes->len >= sizeof(value))
 		memcpy(&value, register_bytes->data, sizeof(value));
 	return value;
 }
@@ -73,17 +84,23 @@ static void find_gprs(void)
 {
 	static const char *const x86[] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 					   "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
-	const struct glib_array *registers = qemu_plugin_get_registers();
-	const struct qemu_plugin_reg_descriptor *r = registers->data;
-	unsigned int nr_gprs = is_arm ? 31 : 16, i, k;
+	struct glib_array *registers = qemu_plugin_get_registers();
+	size_t size = g_array_get_element_size(registers);
+	const struct qemu_plugin_reg_descriptor *r;
+	unsigned int i, k;
 	char name[8];
 
+	nr_gprs = is_arm ? 31 : 16;
 	for (k = 0; k < nr_gprs; k++) {
 		snprintf(name, sizeof(name), "x%u", k);
-		for (i = 0; i < registers->len; i++)
-			if (!strcmp(r[i].name, is_arm ? name : x86[k]))
-				gpr[k] = r[i].handle;
-		if (!gpr[k])
+		for (i = 0; i < registers->len; i++) {
+			r = (const void *)((const char *)registers->data + i * size);
+			if (!strcmp(r->name, is_arm ? name : x86[k]))
+				break;
+		}
+		if (i < registers->len)
+			gpr[k] = r->handle;
+		else
 			refuse("this QEMU does not show the CPU's registers to plugins");
 	}
 	register_bytes = g_byte_array_new();
@@ -118,11 +135,20 @@ static void on_thread(unsigned int unused, void *reg)
 	machine_switch(thread ? thread ^ address_space[machine_cpu()] : 0);
 }
 
+/* The host's time since the plugin was loaded. */
+static uint64_t host_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)((t.tv_sec - started.tv_sec) * 1000000000ll + t.tv_nsec - started.tv_nsec);
+}
+
 static void mark(uint32_t nr, uint64_t value)
 {
 	if (nr >= NR_MARKS)
 		return;
-	record_mark(mark_names[nr], value, machine_now());
+	record_mark(mark_names[nr], value, machine_now(), host_ns());
 	if (nr == MARK_EXIT)
 		machine_end((uint8_t)value);
 }
@@ -230,12 +256,11 @@ static void look_at_x86(struct qemu_plugin_insn *insn, const uint8_t *b, size_t 
 		call(insn, on_thread, QEMU_PLUGIN_CB_R_REGS, (b[i + 2] & 7) | (rex & 1) << 3);
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translate(struct qemu_plugin_tb *tb)
 {
 	struct qemu_plugin_u64 counter = the_counter();
 	size_t nr = qemu_plugin_tb_n_insns(tb), i;
 
-	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, counter,
 							  nr * MODEL_ONE);
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_limit, QEMU_PLUGIN_CB_NO_REGS,
@@ -257,12 +282,23 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	(void)id;
+	translate(tb);
+}
+
+/* As the new version of the plugin interface calls back. */
+static void on_translation_new(struct qemu_plugin_tb *tb, void *unused)
+{
+	(void)unused;
+	translate(tb);
+}
+
+static void on_cpu(void)
 {
 	const char *wrong;
 
-	(void)id;
-	(void)cpu;
 	if (++nr_init < config.nr_cpus)
 		return;
 	find_gprs();
@@ -272,16 +308,10 @@ static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
 	machine_run();
 }
 
-static void on_end(qemu_plugin_id_t id, void *unused)
+static void on_end(void)
 {
-	struct record_totals totals = { machine_guest_ns(), 0, machine_idle_skipped_ns() };
-	struct timespec t;
+	struct record_totals totals = { machine_guest_ns(), host_ns(), machine_idle_skipped_ns() };
 
-	(void)id;
-	(void)unused;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	totals.host_ns = (uint64_t)((t.tv_sec - started.tv_sec) * 1000000000ll + t.tv_nsec -
-				    started.tv_nsec);
 	if (!record_close(&model, &totals))
 		fprintf(stderr, "freqlock_machine: the record could not be written\n");
 }
@@ -332,8 +362,12 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 	model.speed_changed = on_speed;
 	/* One byte each: a CPU's number is then its distance from the first. */
 	counters = qemu_plugin_scoreboard_new(1);
-	qemu_plugin_register_vcpu_init_cb(id, on_cpu);
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_vcpu_init_cb(id, on_cpu, NULL);
+	qemu_plugin_register_vcpu_tb_trans_cb(id,
+					      qemu_plugin_version == QEMU_PLUGIN_VERSION_NEW ?
+						      (qemu_plugin_any_cb_t)on_translation_new :
+						      (qemu_plugin_any_cb_t)on_translation,
+					      NULL);
 	qemu_plugin_register_atexit_cb(id, on_end, NULL);
 	return 0;
 }

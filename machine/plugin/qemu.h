@@ -11,9 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- The plugin interface (stable; version 4 is QEMU 9.1 to 10.0) --- */
-#define QEMU_PLUGIN_EXPORT  __attribute__((visibility("default")))
-#define QEMU_PLUGIN_VERSION 4
+/*
+ * --- The plugin interface ---
+ * Version 4 will do for QEMU 10.0 to 11.0. Version 7, which QEMU 11.1 insists on,
+ * calls back without the plugin's id, and with user data as the last argument.
+ */
+#define QEMU_PLUGIN_EXPORT      __attribute__((visibility("default")))
+#define QEMU_PLUGIN_VERSION     4
+#define QEMU_PLUGIN_VERSION_NEW 7
+/* A function of QEMU itself that came at the same time. */
+#define QEMU_NEW_FUNCTION "physical_memory_read"
 
 typedef uint64_t qemu_plugin_id_t;
 
@@ -45,10 +52,10 @@ enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_W = 2 };
 enum qemu_plugin_cond { QEMU_PLUGIN_COND_GE = 7 };
 
+/* The head of it: 11.0 has more behind. */
 struct qemu_plugin_reg_descriptor {
 	struct qemu_plugin_register *handle;
 	const char *name;
-	const char *feature;
 };
 
 /* GLib's GArray and GByteArray: the two fields that it shows. */
@@ -59,14 +66,14 @@ struct glib_array {
 
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
 
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
-				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu_index));
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
-					   void (*cb)(qemu_plugin_id_t id,
-						      struct qemu_plugin_tb *tb));
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
-				    void (*cb)(qemu_plugin_id_t id, void *userdata),
-				    void *userdata);
+/* What these callbacks are given depends on the version. */
+typedef void (*qemu_plugin_any_cb_t)(void);
+
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_any_cb_t cb,
+				       void *userdata);
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_any_cb_t cb,
+					   void *userdata);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_any_cb_t cb, void *userdata);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 					    qemu_plugin_vcpu_udata_cb_t cb,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
@@ -85,10 +92,12 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 struct glib_array *qemu_plugin_get_registers(void);
-int qemu_plugin_read_register(struct qemu_plugin_register *handle, struct glib_array *buf);
+/* The result is not the same in all versions; what it has read is in buf. */
+void qemu_plugin_read_register(struct qemu_plugin_register *handle, struct glib_array *buf);
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu_index);
 
+unsigned int g_array_get_element_size(struct glib_array *array);
 struct glib_array *g_byte_array_new(void);
 struct glib_array *g_byte_array_set_size(struct glib_array *array, unsigned int len);
 
@@ -138,19 +147,25 @@ typedef struct CPUState CPUState;
 	F(bool, qemu_clock_run_timers, (int type))                         \
 	F(void, qemu_system_shutdown_request_with_code, (int reason, int status))
 
-/* Functions that newer versions have under another name; 11 reads memory without the last argument.
+/*
+ * Functions that 10.2 or 11.1 have under another name; those read memory without
+ * the last argument.
  */
-#define QEMU_RENAMED_FUNCTIONS(F)                                                            \
-	F(void, qemu_wait_io_event_common, qemu_process_cpu_events_common, (CPUState * cpu)) \
-	F(void, cpu_physical_memory_rw, physical_memory_read,                                \
+#define QEMU_RENAMED_FUNCTIONS(F)                                                                  \
+	F(void, qemu_wait_io_event_common, "qemu_process_cpu_events_common", "", (CPUState * cpu)) \
+	F(void, cpu_physical_memory_rw, "cpu_physical_memory_read", QEMU_NEW_FUNCTION,             \
 	  (uint64_t address, void *buffer, uint64_t length, bool write))
 
-#define QEMU_DECLARE(result, name, arguments)              result(*name) arguments;
-#define QEMU_DECLARE_RENAMED(result, name, new, arguments) result(*name) arguments;
+/* What 10.2 brought: cpu_exit() has become more than it was, and this is what it was. */
+#define QEMU_OPTIONAL_FUNCTIONS(F) F(void, tcg_kick_vcpu_thread, (CPUState * cpu))
+
+#define QEMU_DECLARE(result, name, arguments)                     result(*name) arguments;
+#define QEMU_DECLARE_RENAMED(result, name, new, newer, arguments) result(*name) arguments;
 
 struct qemu {
 	QEMU_FUNCTIONS(QEMU_DECLARE)
 	QEMU_RENAMED_FUNCTIONS(QEMU_DECLARE_RENAMED)
+	QEMU_OPTIONAL_FUNCTIONS(QEMU_DECLARE)
 };
 
 extern struct qemu qemu;
@@ -166,6 +181,11 @@ struct accel_hooks {
 const char *accel_find_functions(void);
 const char *accel_hook(const struct accel_hooks *hooks);
 const char *accel_stop_counting(CPUState *cpu);
+const char *accel_find_exit_request(CPUState *cpu);
+/* Before a CPU runs: nobody asks it to come back yet. */
+void accel_begin_turn(CPUState *cpu);
+/* The CPU that runs comes back at the end of its block of instructions. */
+void accel_end_turn(CPUState *cpu);
 /* A CPU whose counter is empty, as after a reset, does not run: fill it. */
 void accel_fill_counter(CPUState *cpu);
 

@@ -28,11 +28,12 @@ void record_speed(uint32_t cpu, uint64_t now, uint32_t speed)
 		speed);
 }
 
-void record_mark(const char *name, uint64_t value, uint64_t now)
+void record_mark(const char *name, uint64_t value, uint64_t now, uint64_t host_ns)
 {
 	fprintf(file,
-		"{\"kind\":\"mark\",\"name\":\"%s\",\"value\":%" PRIu64 ",\"ns\":%" PRIu64 "}\n",
-		name, value, now);
+		"{\"kind\":\"mark\",\"name\":\"%s\",\"value\":%" PRIu64 ",\"ns\":%" PRIu64
+		",\"host_ns\":%" PRIu64 "}\n",
+		name, value, now, host_ns);
 }
 
 static void record_cpu(const struct model *m, uint32_t i)

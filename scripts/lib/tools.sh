@@ -9,11 +9,15 @@ virtme_version=1.42
 # keys, which is what enabling a scheduler does.
 qemu_min=8.2
 
+# at_least_version LEAST VERSION
+at_least_version() { printf '%s\n' "$1" "$2" | sort -CV; }
+
+# qemu_version PROGRAM: as 10.0.13; fails if it is no QEMU.
+qemu_version() { "$1" --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p' | grep .; }
+
 qemu_new_enough() {
     local version
-    have qemu-system-x86_64 || return 1
-    version=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p')
-    [[ -n $version ]] && printf '%s\n' "$qemu_min" "$version" | sort -CV
+    have qemu-system-x86_64 && version=$(qemu_version qemu-system-x86_64) && at_least_version "$qemu_min" "$version"
 }
 
 # Sets virtiofsd. QEMU's old daemon of the same name, in C, refuses --version
@@ -50,6 +54,27 @@ END
     chmod 755 "$dir/bin/$name"
 }
 
+# qemu_wrapper DIR: its firmware lies in the tree, too.
+qemu_wrapper() {
+    # shellcheck disable=SC2016 # expanded when the wrapper runs
+    tool_wrapper "$1" qemu-system-x86_64 usr/bin/qemu-system-x86_64 \
+        '-L "$root/usr/share/seabios" -L "$root/usr/share/qemu" -L "$root/usr/lib/ipxe/qemu"'
+}
+
+# make_qemu SUITE DIR: the QEMU of another suite than the tools' one.
+make_qemu() {
+    local suite=$1 dir=$2 closure
+    mapfile -t closure < <(debian_closure -t "$suite" qemu-system-x86)
+    if ((${#closure[@]} == 0)); then
+        say "Debian's lists have no installable qemu-system-x86 of $suite"
+        return 1
+    fi
+    mkdir "$dir/root" "$dir/bin"
+    debian_unpack "$dir/root" "${closure[@]}" || return 1
+    rm -rf "$dir"/root/usr/share/{doc,man,locale}
+    qemu_wrapper "$dir"
+}
+
 make_tools() {
     local dir=$1 closure
     mapfile -t closure < <(debian_closure qemu-system-x86 virtiofsd kmod)
@@ -61,9 +86,7 @@ make_tools() {
     # base-files' /lib -> /usr/lib is not wanted: everything lives below usr.
     debian_unpack "$dir/root" "${closure[@]}" busybox-static || return 1
     rm -rf "$dir"/root/usr/share/{doc,man,locale}
-    # shellcheck disable=SC2016 # expanded when the wrapper runs
-    tool_wrapper "$dir" qemu-system-x86_64 usr/bin/qemu-system-x86_64 \
-        '-L "$root/usr/share/seabios" -L "$root/usr/share/qemu" -L "$root/usr/lib/ipxe/qemu"'
+    qemu_wrapper "$dir"
     tool_wrapper "$dir" virtiofsd usr/libexec/virtiofsd
     tool_wrapper "$dir" depmod usr/bin/kmod
     tool_wrapper "$dir" modprobe usr/bin/kmod

@@ -81,6 +81,11 @@ pub struct Args {
     #[arg(long, requires = "machine")]
     pub migration_cost: bool,
 
+    /// Keep what each machine's run leaves as `machine run --record` does, the
+    /// frequency timeline with it, in DIR/WORKLOAD/SCHEDULER/SEED
+    #[arg(long, value_name = "DIR", requires = "machine")]
+    pub record: Option<PathBuf>,
+
     /// A run that takes longer has failed
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,

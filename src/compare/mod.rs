@@ -36,7 +36,8 @@ use plan::Plan;
 use process::Event;
 use progress::Progress;
 use record::Record;
-use simulation::compare::{Interrupt, Simulation};
+use simulation::compare::Simulation;
+use simulation::Interrupt;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

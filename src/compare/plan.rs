@@ -96,6 +96,8 @@ pub struct Scheduler {
 pub struct Workload {
     pub name: String,
     pub run: PathBuf,
+    /// The variables that set it up otherwise than usual.
+    pub parameters: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -267,14 +269,27 @@ fn find_workloads(dir: &Path) -> Result<Vec<Workload>, Error> {
         let entry = entry.map_err(unreadable)?;
         let run = entry.path().join("run");
         if is_executable(&run) {
+            let name = entry.file_name().to_string_lossy().into_owned();
             found.push(Workload {
-                name: entry.file_name().to_string_lossy().into_owned(),
+                parameters: parameters(&name, std::env::vars()),
+                name,
                 run,
             });
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// What sets a workload's parameters begins with its name, as FORKWAIT_SECONDS.
+fn parameters(workload: &str, vars: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let prefix = workload.to_uppercase() + "_";
+    let mut found: Vec<String> = vars
+        .filter(|(name, _)| name.starts_with(&prefix))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    found.sort();
+    found
 }
 
 fn choose_workloads(
@@ -589,6 +604,21 @@ mod tests {
         assert!(
             nowhere.ends_with("elsewhere: name it with --bench-dir"),
             "{nowhere}"
+        );
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_workload() {
+        let vars = [
+            ("KBUILD_JOBS", "4"),
+            ("HOME", "/x"),
+            ("FORKWAIT_STEPS", "5"),
+            ("FORKWAIT_CHAINS", "2"),
+        ]
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(
+            parameters("forkwait", vars.into_iter()),
+            ["FORKWAIT_CHAINS=2", "FORKWAIT_STEPS=5"]
         );
     }
 

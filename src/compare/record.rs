@@ -2,6 +2,8 @@
 //! What came out of a comparison, raw and summed up: the JSON of `--json`, and
 //! all that the tables are made of.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -61,6 +63,9 @@ pub struct Record {
     pub machine: Machine,
     pub schedulers: Vec<String>,
     pub baseline: String,
+    /// By workload, of those that were set up otherwise than usual.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Vec<String>>,
     /// Rounds that were wanted; fewer were made if the time was up.
     pub rounds: u32,
     pub warmup_rounds: u32,
@@ -151,6 +156,12 @@ impl Record {
             machine,
             schedulers,
             baseline,
+            parameters: plan
+                .workloads
+                .iter()
+                .filter(|workload| !workload.parameters.is_empty())
+                .map(|workload| (workload.name.clone(), workload.parameters.clone()))
+                .collect(),
             rounds: plan.runs,
             warmup_rounds: plan.warmup,
             interrupted,

@@ -25,7 +25,12 @@ const HEADER: [&str; 8] = [
 pub fn text(record: &Record) -> String {
     let mut out = title(record);
     for rows in record.summary.chunk_by(|a, b| a.workload == b.workload) {
-        out.push_str(&format!("\n{}\n{}\n", rows[0].workload, table(rows)));
+        let workload = &rows[0].workload;
+        let parameters = record
+            .parameters
+            .get(workload)
+            .map_or_else(String::new, |all| format!(" ({})", all.join(", ")));
+        out.push_str(&format!("\n{workload}{parameters}\n{}\n", table(rows)));
     }
     out.push('\n');
     out.push_str(&failures(record));
@@ -251,6 +256,21 @@ Wins:
             "{machine}"
         );
         assert_eq!(rest, expected, "\n{text}");
+    }
+
+    #[test]
+    fn a_workload_that_is_set_up_otherwise_says_so() {
+        let mut record = record(&["eevdf"], rounds("eevdf", &[100.0; 6]));
+        assert!(text(&record).contains("\n\nforkwait\n|"));
+        let parameters = ["FORKWAIT_CHAINS=2", "FORKWAIT_STEPS=5"].map(String::from);
+        record
+            .parameters
+            .insert("forkwait".into(), parameters.into());
+        let text = text(&record);
+        assert!(
+            text.contains("\n\nforkwait (FORKWAIT_CHAINS=2, FORKWAIT_STEPS=5)\n|"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -79,6 +79,7 @@ fn workload(name: &str, run: PathBuf) -> Workload {
     Workload {
         name: name.into(),
         run,
+        parameters: Vec::new(),
     }
 }
 

@@ -5,20 +5,18 @@
 //! alone moves figures.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::args::{default_kit, machines_dir};
+use super::batch::{jobs, side_by_side, Interrupt};
 use super::description::Description;
 use super::flat::Variant;
 use super::kit::Kit;
-use super::{guest, in_guest, qemu, simulate, Base, Error, Job, AGENT};
+use super::{guest, in_guest, simulate, Base, Error, Job, AGENT};
 use crate::compare::engine::{Results, Watch};
 use crate::compare::machine::{Kind, Machine};
 use crate::compare::plan::{self, order, Plan, Programs, Resolved};
-use crate::compare::process::Event;
 use crate::compare::record::{parse_metrics, Metric, Outcome, Run};
 
 /// The kernel's own scheduler with every CPU always at its highest speed: what
@@ -33,7 +31,7 @@ const PINNED: &str = "pinned";
 const SHIFT_US: u64 = 16_000;
 
 /// No workload takes longer by the machine's own time.
-const LIMIT_S: u64 = 3600;
+pub(super) const LIMIT_S: u64 = 3600;
 
 /// What is compared on: one machine with one image.
 pub struct Simulation {
@@ -41,33 +39,8 @@ pub struct Simulation {
     machine: Description,
     migration_cost: bool,
     timeout: Duration,
-}
-
-/// Ends all machines that are running, and lets none start any more.
-#[derive(Clone, Default)]
-pub struct Interrupt {
-    senders: Arc<Mutex<(bool, Vec<Sender<Event>>)>>,
-}
-
-impl Interrupt {
-    pub fn interrupt(&self) {
-        let mut inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.0 = true;
-        for sender in &inner.1 {
-            // Its run may be over.
-            sender.send(Event::Interrupted).ok();
-        }
-    }
-
-    fn happened(&self) -> bool {
-        let inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.0
-    }
-
-    fn tell(&self, sender: Sender<Event>) {
-        let mut inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.1.push(sender);
-    }
+    /// Where the records of the runs are kept.
+    record: Option<PathBuf>,
 }
 
 /// A run that is to be made.
@@ -77,11 +50,6 @@ struct Wanted {
     scheduler: usize,
 }
 
-enum Step {
-    Begin(usize),
-    End(usize, Box<Run>),
-}
-
 impl Simulation {
     pub fn new(name: &str, args: &crate::compare::Args) -> Result<Self, Error> {
         let dir = machines_dir(None)?;
@@ -89,12 +57,16 @@ impl Simulation {
         if let Some(cpus) = args.cpus {
             machine = machine.cut(cpus).map_err(Error::Usage)?;
         }
+        if let Some(to) = &args.record {
+            super::make_folder(to)?;
+        }
         let kit = Kit::load(&default_kit(&dir, args.arch), args.arch)?;
         Ok(Self {
             base: Base::new(kit)?,
             machine,
             migration_cost: args.migration_cost,
             timeout: args.timeout(),
+            record: args.record.clone(),
         })
     }
 
@@ -125,24 +97,20 @@ impl Simulation {
         }
     }
 
-    /// How many machines this host can run at a time, by processors and memory.
+    /// How many of these machines this host can run at a time.
     pub fn jobs(&self, wanted: Option<usize>) -> usize {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let each = u64::from(self.machine.memory_mb) + qemu::OVERHEAD_MB;
-        let room = usize::try_from(qemu::available_mb(&meminfo) / each).unwrap_or(usize::MAX);
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        wanted.unwrap_or(cpus).min(room).max(1)
+        jobs(wanted, self.machine.memory_mb)
     }
 
     fn job(&self, plan: &Plan, wanted: &Wanted) -> Job {
         let scheduler = &plan.schedulers[wanted.scheduler];
-        let name = &plan.workloads[wanted.workload].name;
+        let workload = &plan.workloads[wanted.workload];
         let mut command = vec!["env".to_string()];
-        command.extend(parameters(name, std::env::vars()));
+        command.extend_from_slice(&workload.parameters);
         if scheduler.label == PINNED {
             command.extend(["taskset", "1"].map(String::from));
         }
-        command.push(format!("{}/bench/{name}/run", guest::FOLDER));
+        command.push(format!("{}/bench/{}/run", guest::FOLDER, workload.name));
         Job {
             machine: self.machine.clone(),
             variant: Variant {
@@ -163,12 +131,13 @@ impl Simulation {
         let (sender, events) = mpsc::channel();
         interrupt.tell(sender.clone());
         let begin = Instant::now();
-        let result = simulate(&self.base, &self.job(plan, wanted), &sender, &events);
+        let job = self.job(plan, wanted);
+        let result = simulate(&self.base, &job, &sender, &events).and_then(|outcome| {
+            self.keep(plan, wanted, &job, &outcome)
+                .map(|()| outcome.report)
+        });
         let (ops, outcome) = match result {
-            Ok(outcome) => {
-                let report = outcome.report;
-                (ops(&report.loaded), measured(&report))
-            }
+            Ok(report) => (ops(&report.loaded), measured(&report)),
             Err(error) => (None, Err(one_line(&error))),
         };
         Run {
@@ -186,6 +155,24 @@ impl Simulation {
         }
     }
 
+    fn keep(
+        &self,
+        plan: &Plan,
+        wanted: &Wanted,
+        job: &Job,
+        outcome: &super::Outcome,
+    ) -> Result<(), Error> {
+        let Some(to) = &self.record else {
+            return Ok(());
+        };
+        let to = to
+            .join(&plan.workloads[wanted.workload].name)
+            .join(folder_name(&plan.schedulers[wanted.scheduler].label))
+            .join(job.seed.to_string());
+        super::make_folder(&to)?;
+        super::keep(&to, &self.base, job, outcome)
+    }
+
     /// Makes all runs of a plan, `jobs` at a time.
     pub fn run(
         &self,
@@ -195,48 +182,24 @@ impl Simulation {
         watch: &mut dyn Watch,
     ) -> Results {
         let all = in_order(plan);
-        let next = AtomicUsize::new(0);
         let start = Instant::now();
-        let mut done: Vec<Option<Run>> = all.iter().map(|_| None).collect();
-        std::thread::scope(|scope| {
-            let (steps, heard) = mpsc::channel();
-            for _ in 0..jobs.min(all.len()) {
-                let (steps, all, next) = (steps.clone(), &all, &next);
-                scope.spawn(move || loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(wanted) = all.get(index).filter(|_| !interrupt.happened()) else {
-                        return;
-                    };
-                    // Heard as long as there is anything to say.
-                    steps.send(Step::Begin(index)).ok();
-                    let run = self.run_one(plan, wanted, start, interrupt);
-                    steps.send(Step::End(index, Box::new(run))).ok();
-                });
-            }
-            drop(steps);
-            for step in heard {
-                match step {
-                    Step::Begin(index) => {
-                        let wanted = &all[index];
-                        watch.begin(
-                            wanted.round,
-                            plan.rounds(),
-                            &plan.workloads[wanted.workload].name,
-                            &plan.schedulers[wanted.scheduler].label,
-                        );
-                    }
-                    // A machine that Ctrl-C has ended says nothing about a scheduler.
-                    Step::End(..) if interrupt.happened() => {}
-                    Step::End(index, run) => {
-                        watch.end(&run);
-                        done[index] = Some(*run);
-                    }
-                }
-            }
-        });
+        let runs = side_by_side(
+            &all,
+            jobs,
+            interrupt,
+            |wanted| self.run_one(plan, wanted, start, interrupt),
+            |wanted, run| match run {
+                None => watch.begin(
+                    wanted.round,
+                    plan.rounds(),
+                    &plan.workloads[wanted.workload].name,
+                    &plan.schedulers[wanted.scheduler].label,
+                ),
+                Some(run) => watch.end(run),
+            },
+        );
         Results {
-            // In the order of the plan, whichever was ready first.
-            runs: done.into_iter().flatten().collect(),
+            runs: runs.into_iter().flatten().collect(),
             interrupted: interrupt.happened(),
             broken: None,
         }
@@ -261,21 +224,19 @@ fn in_order(plan: &Plan) -> Vec<Wanted> {
     all
 }
 
-/// When the workload of a round starts. The factor has no part in common with
-/// the length, so that many rounds cover it evenly.
-fn shift_us(round: u32) -> u64 {
-    u64::from(round) * 6_337 % SHIFT_US
+/// Labels have arguments in them, of any kind.
+fn folder_name(label: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_.#=".contains(c);
+    label
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .collect()
 }
 
-/// What sets a workload's parameters begins with its name, as FORKWAIT_SECONDS.
-fn parameters(workload: &str, vars: impl Iterator<Item = (String, String)>) -> Vec<String> {
-    let prefix = workload.to_uppercase() + "_";
-    let mut found: Vec<String> = vars
-        .filter(|(name, _)| name.starts_with(&prefix))
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    found.sort();
-    found
+/// When the workload of a round starts. The factor has no part in common with
+/// the length, so that many rounds cover it evenly.
+pub(super) fn shift_us(round: u32) -> u64 {
+    u64::from(round) * 6_337 % SHIFT_US
 }
 
 /// The name in what the guest says is loaded.
@@ -284,7 +245,7 @@ fn ops(loaded: &str) -> Option<String> {
     (name != "-").then(|| name.into())
 }
 
-fn measured(report: &guest::Report) -> Result<Vec<Metric>, String> {
+pub(super) fn measured(report: &guest::Report) -> Result<Vec<Metric>, String> {
     if report.status != 0 {
         let stderr = String::from_utf8_lossy(&report.stderr);
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
@@ -297,7 +258,7 @@ fn measured(report: &guest::Report) -> Result<Vec<Metric>, String> {
 }
 
 /// A failure with the console's lines would not go into a table.
-fn one_line(error: &Error) -> String {
+pub(super) fn one_line(error: &Error) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_string()
 }
@@ -313,6 +274,7 @@ mod tests {
                 .map(|name| Workload {
                     name: name.into(),
                     run: name.into(),
+                    parameters: Vec::new(),
                 })
                 .into(),
             schedulers: (0..schedulers)
@@ -351,17 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_the_workload_reach_the_guest() {
-        let vars = [
-            ("KBUILD_JOBS", "4"),
-            ("HOME", "/x"),
-            ("FORKWAIT_STEPS", "5"),
-            ("FORKWAIT_CHAINS", "2"),
-        ]
-        .map(|(name, value)| (name.to_string(), value.to_string()));
+    fn a_label_makes_one_folder() {
+        assert_eq!(folder_name("scx_bpfland#2"), "scx_bpfland#2");
         assert_eq!(
-            parameters("forkwait", vars.into_iter()),
-            ["FORKWAIT_CHAINS=2", "FORKWAIT_STEPS=5"]
+            folder_name("off:--slice-us=2 --cpus=../a"),
+            "off_--slice-us=2_--cpus=.._a"
         );
     }
 

@@ -9,6 +9,7 @@
 //! makes the runs of `scx_freqlock compare --machine`.
 
 mod args;
+mod batch;
 pub mod compare;
 mod cpufreq;
 mod description;
@@ -22,6 +23,7 @@ mod record;
 mod timeline;
 
 pub use args::{Args, RunArgs};
+pub use batch::Interrupt;
 pub use kit::Arch;
 
 use std::io::Write;
@@ -293,6 +295,13 @@ fn append_script(image: &Path, to: &Path, script: &str) -> std::io::Result<()> {
     file.write_all(&image::script_archive(guest::SCRIPT, script)?)
 }
 
+fn make_folder(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|source| Error::Write {
+        path: path.into(),
+        source,
+    })
+}
+
 fn write(path: &Path, data: &[u8]) -> Result<(), Error> {
     std::fs::write(path, data).map_err(|source| Error::Write {
         path: path.into(),
@@ -328,10 +337,7 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
     }
     // Before the run, that it is not lost because of a misspelt folder.
     if let Some(to) = &args.record {
-        std::fs::create_dir_all(to).map_err(|source| Error::Write {
-            path: to.clone(),
-            source,
-        })?;
+        make_folder(to)?;
     }
     let base = Base::new(Kit::load(&args.kit_path(&dir), args.arch)?)?;
     let job = Job {
@@ -363,12 +369,13 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
     }
     let record = &outcome.record;
     eprintln!(
-        "machine: {} ({} CPUs), seed {}: {:.3} ms of its time, {:.1} s of the host's",
+        "machine: {} ({} CPUs), seed {}: {:.3} ms of its time, {:.1} s of the host's after {:.1} s to boot",
         job.machine.name,
         job.machine.cpus(),
         job.seed,
         record.command_ns() as f64 / 1e6,
-        record.totals.host_ns as f64 / 1e9,
+        record.command_host_ns() as f64 / 1e9,
+        record.begin_host_ns as f64 / 1e9,
     );
     Ok(ExitCode::from(outcome.report.status))
 }

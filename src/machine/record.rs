@@ -68,6 +68,7 @@ pub struct Change {
 struct Mark {
     name: String,
     ns: u64,
+    host_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,9 @@ pub struct Record {
     /// When the command began and ended.
     pub begin_ns: u64,
     pub end_ns: u64,
+    /// The same by the host's time, from power on.
+    pub begin_host_ns: u64,
+    pub end_host_ns: u64,
 }
 
 impl Record {
@@ -93,7 +97,7 @@ impl Record {
         let mut totals = None;
         let mut cpus: Vec<Cpu> = Vec::new();
         let mut changes = Vec::new();
-        let (mut begin, mut end) = (None, None);
+        let (mut begin, mut end) = (None::<Mark>, None);
         for (number, line) in (1..).zip(text.lines()) {
             let line = serde_json::from_str(line).map_err(|error| Error::Wrong {
                 path: path.into(),
@@ -105,9 +109,9 @@ impl Record {
                 Line::Cpu(line) => cpus.push(line),
                 Line::Speed(line) => changes.push(line),
                 Line::Mark(mark) if mark.name == "begin" => {
-                    begin.get_or_insert(mark.ns);
+                    begin.get_or_insert(mark);
                 }
-                Line::Mark(mark) if mark.name == "end" => end = Some(mark.ns),
+                Line::Mark(mark) if mark.name == "end" => end = Some(mark),
                 // A command may set marks of its own.
                 Line::Mark(_) => {}
             }
@@ -117,18 +121,26 @@ impl Record {
             what,
         };
         cpus.sort_by_key(|cpu| cpu.cpu);
+        let begin = begin.ok_or_else(|| missing("mark of the command's begin"))?;
+        let end = end.ok_or_else(|| missing("mark of the command's end"))?;
         Ok(Self {
             totals: totals.ok_or_else(|| missing("totals"))?,
             cpus,
             changes,
-            begin_ns: begin.ok_or_else(|| missing("mark of the command's begin"))?,
-            end_ns: end.ok_or_else(|| missing("mark of the command's end"))?,
+            begin_ns: begin.ns,
+            end_ns: end.ns,
+            begin_host_ns: begin.host_ns,
+            end_host_ns: end.host_ns,
         })
     }
 
     /// The guest's time that the command took.
     pub fn command_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    pub fn command_host_ns(&self) -> u64 {
+        self.end_host_ns.saturating_sub(self.begin_host_ns)
     }
 }
 
@@ -138,10 +150,10 @@ pub(crate) mod tests {
 
     pub const LINES: &str = r#"{"kind":"speed","ns":0,"cpu":0,"speed":256}
 {"kind":"speed","ns":0,"cpu":1,"speed":256}
-{"kind":"mark","name":"begin","value":0,"ns":1000000}
+{"kind":"mark","name":"begin","value":0,"ns":1000000,"host_ns":3}
 {"kind":"speed","ns":2000000,"cpu":1,"speed":1024}
-{"kind":"mark","name":"half","value":1,"ns":2500000}
-{"kind":"mark","name":"end","value":0,"ns":5000000}
+{"kind":"mark","name":"half","value":1,"ns":2500000,"host_ns":4}
+{"kind":"mark","name":"end","value":0,"ns":5000000,"host_ns":8}
 {"kind":"cpu","cpu":1,"instructions":70,"busy_ns":6,"idle_ns":4,"energy_uj":5,"migrations":2,"residency_ns":[[256,1],[1024,5]]}
 {"kind":"cpu","cpu":0,"instructions":30,"busy_ns":1,"idle_ns":9,"energy_uj":4,"migrations":0,"residency_ns":[[256,1],[1024,0]]}
 {"kind":"totals","guest_ns":6000000,"host_ns":9,"instructions":100,"energy_uj":9,"idle_skipped_ns":3,"timeline_dropped":0,"tasks_forgotten":0}
@@ -155,6 +167,7 @@ pub(crate) mod tests {
     fn a_record_is_read_whole() {
         let record = sample();
         assert_eq!(record.command_ns(), 4_000_000);
+        assert_eq!((record.begin_host_ns, record.command_host_ns()), (3, 5));
         assert_eq!(record.totals.instructions, 100);
         assert_eq!(
             record

@@ -110,8 +110,9 @@ pub struct RunOpts {
     #[arg(long, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_speed: Vec<(usize, u32)>,
 
-    /// Do not measure the speed of CPUs that were idle (about 0.3 s at start, and
-    /// only where the recency model is used): take --speed-floor as it is
+    /// Do not measure, at start, what active cores lose to each other (0.2 s) and,
+    /// where the recency model is used, the speed of CPUs that were idle (0.3 s):
+    /// take --speed-floor as it is
     #[arg(long)]
     pub no_calibrate: bool,
 

@@ -7,7 +7,7 @@ use crate::libbpf_log;
 use crate::opts::RunOpts;
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use crossbeam::channel::{select, Receiver};
-use freqlock::calibrate::Calibration;
+use freqlock::calibrate::{Calibration, Measured};
 use freqlock::freq::{self, Counters, Events, Machine, Source};
 use freqlock::intf;
 use freqlock::memory::Memory;
@@ -34,7 +34,7 @@ pub type Storage = MaybeUninit<OpenObject>;
 /// What was found out about this machine and stays true over a restart.
 #[derive(Default)]
 pub struct Learned {
-    speed_floor: Option<u64>,
+    measured: Option<Measured>,
 }
 
 pub struct Scheduler<'a> {
@@ -64,12 +64,11 @@ impl<'a> Scheduler<'a> {
         let wanted = opts.freq_source();
         let machine = Machine::probe(wanted, &present);
         let choice = freq::choose(wanted, &machine)?;
-        let calibrate = choice.source == Source::Recency
-            && !opts.no_calibrate
-            && !opts.knobs.has("speed_floor")
-            && learned.speed_floor.is_none();
         // While it is measured, the object is loaded.
-        let calibration = calibrate.then(|| Calibration::start(&layout));
+        let calibration = (!opts.no_calibrate && learned.measured.is_none()).then(|| {
+            let floor = choice.source == Source::Recency && !opts.knobs.has("speed_floor");
+            Calibration::start(&layout, floor)
+        });
 
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose);
@@ -77,13 +76,14 @@ impl<'a> Scheduler<'a> {
         let mut skel = open_and_load(opts, &layout, hook, storage)?;
 
         if let Some(calibration) = calibration {
-            learned.speed_floor = calibration.finish();
+            learned.measured = Some(calibration.finish());
         }
+        let measured = learned.measured.clone().unwrap_or_default();
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
         let data = skel.maps.data_data.as_mut().context("no .data")?;
         data.freq_source = choice.source as u32;
         if choice.source == Source::Recency {
-            if let Some(floor) = learned.speed_floor {
+            if let Some(floor) = measured.floor {
                 data.tunables.speed_floor = floor;
             }
             let full = intf::fl_consts_FL_FULL_SPEED;
@@ -91,6 +91,14 @@ impl<'a> Scheduler<'a> {
                 floor if floor >= u64::from(full) => speed += "; speeds are taken not to change",
                 floor => speed += &format!("; {floor}/{full} after idling"),
             }
+        }
+        if let Some(turbo) = measured.turbo {
+            let last = turbo.last().copied().unwrap_or_default();
+            if last < intf::fl_consts_FL_FULL_SPEED {
+                speed += &format!("; {last}/1024 with {} active cores", turbo.len());
+            }
+            let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
+            fill(&mut bss.turbo, &turbo);
         }
         let state = if hook {
             "active"
@@ -277,6 +285,7 @@ fn open_and_load<'a>(
         intf::fl_consts_FL_ABI_VERSION
     );
     rodata.nr_cpus = nr_cpus;
+    rodata.nr_present = layout.present().count() as u32;
     rodata.smt_present = layout.smt;
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
@@ -308,6 +317,14 @@ pub fn stats_server() -> Result<StatsServer<Request, Response>> {
     StatsServer::new(stats::server_data())
         .launch()
         .context("cannot offer statistics")
+}
+
+/// The last value stands for all that follow.
+fn fill(all: &mut [u32], values: &[u32]) {
+    let Some(last) = values.last() else { return };
+    let (known, rest) = all.split_at_mut(values.len().min(all.len()));
+    known.copy_from_slice(&values[..known.len()]);
+    rest.fill(*last);
 }
 
 fn insert(map: &impl MapCore, events: &Events) -> Result<()> {

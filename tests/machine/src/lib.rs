@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The simulated machine's model, held to closed forms, and the reader of its
-//! flat file, held to its refusals.
+//! flat file and what looks into QEMU, held to their refusals.
 #![cfg(test)]
 
+mod accel;
 mod config;
 mod frequency;
 mod life;
 mod work;
 
-/// Bindings of machine/plugin/model.h and config.h.
+/// Bindings of machine/plugin/model.h, config.h and qemu.h.
 #[allow(
     non_camel_case_types,
     non_upper_case_globals,

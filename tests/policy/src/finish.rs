@@ -55,13 +55,17 @@ prop_compose! {
         run in prop_oneof![0..4u64, any_time()],
         move_ in prop_oneof![0..4u64, any_time()],
         displaced in prop_oneof![0..4u64, any_time()],
+        others in prop_oneof![0..4u64, any_time()],
     ) -> sys::candidate {
-        sys::candidate { cpu, wait, run, move_, displaced }
+        sys::candidate { cpu, wait, run, move_, displaced, others }
     }
 }
 
 fn total(c: &sys::candidate) -> u64 {
-    c.wait.min(MAX) + c.run.min(MAX) + c.move_.min(MAX) + c.displaced.min(MAX)
+    [c.wait, c.run, c.move_, c.displaced, c.others]
+        .map(|term| term.min(MAX))
+        .iter()
+        .sum()
 }
 
 proptest! {
@@ -118,6 +122,26 @@ proptest! {
         prop_assert_eq!(policy!(finish_displaced(run, 0)), 0);
     }
 
+    /// The area of what is lost: a rectangle while the core runs, a triangle after.
+    #[test]
+    fn others_lose_a_share_of_the_time(
+        run in 0..=MAX, active in 1..1024u32, now in 1..=FULL, then in 0..=FULL, back in 0..=MAX
+    ) {
+        let lost = f64::from(active) * f64::from(now.saturating_sub(then)) / f64::from(now);
+        let want = (lost * (run as f64 + back as f64 / 2.0)).min(MAX as f64);
+        let got = policy!(finish_others(run, active, now, then, back)) as f64;
+        prop_assert!((got - want).abs() <= 2.0 * f64::from(active), "{got} for {want}");
+    }
+
+    #[test]
+    fn nobody_loses_where_speeds_stay_and_bounds_hold_for_any_input(
+        run: u64, active: u32, now: u32, then: u32, back: u64
+    ) {
+        prop_assert_eq!(policy!(finish_others(run, 0, now, then, back)), 0);
+        prop_assert_eq!(policy!(finish_others(run, active, then, then, back)), 0);
+        prop_assert!(policy!(finish_others(run, active, now, then, back)) <= MAX);
+    }
+
     #[test]
     fn wait_is_the_rest_cut_short_and_then_the_queue(
         rest in 0..=MAX, leave in any_time(), slice in any_time(),
@@ -149,7 +173,7 @@ proptest! {
     /// The smallest finish wins, of equals the first; what is no candidate never.
     #[test]
     fn the_first_of_the_smallest_wins(all in prop::collection::vec(candidate(), 1..6)) {
-        let none = sys::candidate { cpu: -1, wait: 0, run: 0, move_: 0, displaced: 0 };
+        let none = sys::candidate { cpu: -1, wait: 0, run: 0, move_: 0, displaced: 0, others: 0 };
         let mut best = none;
         let mut chosen = None;
         for (i, c) in all.iter().enumerate() {

@@ -6,15 +6,11 @@
 //! to cool, then does equal chunks of work and times them. Whatever else runs
 //! makes chunks longer, never shorter, so the shortest count.
 
-use crate::intf;
+use super::{chunks, stay_on, FULL};
 use crate::topology::Layout;
-use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
-use nix::unistd::Pid;
-use std::hint::black_box;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
 /// From here up the difference is noise: speeds do not change.
 const STEADY: u64 = FULL * 92 / 100;
 /// CPUs that are measured at the same time.
@@ -28,8 +24,8 @@ const WARM: Duration = Duration::from_millis(40);
 /// What counts as just after idling, in time and at least in chunks.
 const EARLY: Duration = Duration::from_millis(1);
 const EARLY_CHUNKS: usize = 4;
-/// Steps of work in a chunk: some 30 us at 3 GHz.
-const STEPS: u32 = 16_384;
+/// Work of a chunk: some 250 us at 3 GHz, long against what clocks of CPUs differ.
+const STEPS: u32 = 131_072;
 
 /// What one CPU showed: the shortest chunk just after idling, and when warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,32 +34,18 @@ struct Shown {
     warm: Duration,
 }
 
-/// A measurement under way.
-pub struct Calibration(Vec<JoinHandle<Option<Shown>>>);
-
-impl Calibration {
-    /// Starts to measure on a few of the largest CPUs that this process may use.
-    pub fn start(layout: &Layout) -> Self {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
-        let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
-        Self(
-            pick(layout, may)
-                .into_iter()
-                .map(|cpu| std::thread::spawn(move || measure(cpu)))
-                .collect(),
-        )
-    }
-
-    /// Waits for the result: the floor in 1..=1024, none if nothing could be
-    /// measured.
-    pub fn finish(self) -> Option<u64> {
-        let shown: Vec<Shown> = self
-            .0
-            .into_iter()
-            .filter_map(|thread| thread.join().ok().flatten())
-            .collect();
-        floor(&shown)
-    }
+/// The floor in 1..=1024, measured on a few of the largest CPUs; none if nothing
+/// could be measured.
+pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<u64> {
+    let threads: Vec<JoinHandle<Option<Shown>>> = pick(layout, may)
+        .into_iter()
+        .map(|cpu| std::thread::spawn(move || show(cpu)))
+        .collect();
+    let shown: Vec<Shown> = threads
+        .into_iter()
+        .filter_map(|thread| thread.join().ok().flatten())
+        .collect();
+    floor(&shown)
 }
 
 /// CPUs of the highest capacity, on cores of their own, spread over the machine.
@@ -80,40 +62,18 @@ fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
     picked.into_iter().step_by(apart).collect()
 }
 
-fn measure(cpu: usize) -> Option<Shown> {
-    let mut set = CpuSet::new();
-    set.set(cpu).ok()?;
-    sched_setaffinity(Pid::from_raw(0), &set).ok()?;
+fn show(cpu: usize) -> Option<Shown> {
+    stay_on(cpu)?;
     (0..ROUNDS)
         .filter_map(|_| {
             // To idle is what is to be measured: nothing is awaited here.
             std::thread::sleep(COOL);
-            shown(&chunks(WARM))
+            shown(&chunks(WARM, STEPS))
         })
         .reduce(|a, b| Shown {
             early: a.early.min(b.early),
             warm: a.warm.min(b.warm),
         })
-}
-
-/// The durations of chunks of work, done for this long.
-fn chunks(until: Duration) -> Vec<Duration> {
-    let start = Instant::now();
-    let mut durations = Vec::with_capacity(4096);
-    let mut before = Duration::ZERO;
-    while before < until {
-        let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
-        for _ in 0..STEPS {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-        }
-        black_box(x);
-        let now = start.elapsed();
-        durations.push(now - before);
-        before = now;
-    }
-    durations
 }
 
 /// The shortest of the early chunks and of the last quarter.
@@ -209,23 +169,5 @@ mod tests {
         assert_eq!(pick(&layout, |_| true), [3, 6, 9]);
         assert_eq!(pick(&layout, |cpu| cpu == 16), [16]);
         assert!(pick(&layout, |cpu| cpu == 1).is_empty());
-    }
-
-    #[test]
-    fn measures_this_machine_in_time() {
-        let cpu = Cpu {
-            id: 0,
-            core: 0,
-            llc: 0,
-            node: 0,
-            capacity: 1,
-        };
-        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
-        let id = (0..CpuSet::count())
-            .find(|&c| allowed.is_set(c).unwrap())
-            .unwrap();
-        let layout = Layout::new(id + 1, &[Cpu { id, ..cpu }]).unwrap();
-        let floor = Calibration::start(&layout).finish().unwrap();
-        assert!((1..=FULL).contains(&floor), "{floor}");
     }
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is measured of the machine at start, because nothing tells it: how slow
+//! a CPU is after it has been idle ([`floor`]), and what active cores lose to
+//! each other ([`turbo`]). Both time equal chunks of work. Whatever else runs
+//! makes chunks longer, never shorter, so the shortest count.
+
+mod floor;
+mod turbo;
+
+use crate::intf;
+use crate::topology::Layout;
+use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::unistd::Pid;
+use std::hint::black_box;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
+
+/// What was found out; none where it was not asked for or could not be measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Speed of a CPU that has long been idle, 1..=1024 of its speed when warm.
+    pub floor: Option<u64>,
+    /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
+    /// cores less one; it stays as it is beyond the last.
+    pub turbo: Option<Vec<u32>>,
+}
+
+/// A measurement under way.
+pub struct Calibration(JoinHandle<Measured>);
+
+impl Calibration {
+    /// Starts to measure on CPUs that this process may use.
+    pub fn start(layout: &Layout, with_floor: bool) -> Self {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
+        let layout = layout.clone();
+        Self(std::thread::spawn(move || {
+            let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
+            Measured {
+                floor: with_floor.then(|| floor::measure(&layout, may)).flatten(),
+                turbo: turbo::measure(&layout, may),
+            }
+        }))
+    }
+
+    /// Waits for the result.
+    pub fn finish(self) -> Measured {
+        self.0.join().unwrap_or_default()
+    }
+}
+
+/// Keeps the calling thread on one CPU.
+fn stay_on(cpu: usize) -> Option<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu).ok()?;
+    sched_setaffinity(Pid::from_raw(0), &set).ok()
+}
+
+/// Some 2 ns a step at 3 GHz.
+fn chunk(steps: u32) {
+    let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
+    for _ in 0..steps {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    black_box(x);
+}
+
+/// The durations of chunks of work, done for this long.
+fn chunks(until: Duration, steps: u32) -> Vec<Duration> {
+    let start = Instant::now();
+    let mut durations = Vec::with_capacity(4096);
+    let mut before = Duration::ZERO;
+    while before < until {
+        chunk(steps);
+        let now = start.elapsed();
+        durations.push(now - before);
+        before = now;
+    }
+    durations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Cpu;
+
+    #[test]
+    fn measures_this_machine_in_time() {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let id = (0..CpuSet::count())
+            .find(|&c| allowed.is_set(c).unwrap())
+            .unwrap();
+        let cpu = Cpu {
+            id,
+            core: 0,
+            llc: 0,
+            node: 0,
+            capacity: 1,
+        };
+        let layout = Layout::new(id + 1, &[cpu]).unwrap();
+        let measured = Calibration::start(&layout, true).finish();
+        assert!(
+            (1..=FULL).contains(&measured.floor.unwrap()),
+            "{measured:?}"
+        );
+        assert_eq!(measured.turbo, Some(vec![1024]), "one core, always alone");
+        assert_eq!(Calibration::start(&layout, false).finish().floor, None);
+    }
+}

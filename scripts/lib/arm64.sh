@@ -28,7 +28,8 @@ make_arm64_tools() {
     }
 }
 
-# DIR/bin/cc compiles and links for arm64.
+# DIR/bin/cc compiles and links for arm64. Beside the libraries there is
+# hackbench of rt-tests, which needs no more than libc.
 make_arm64_sysroot() {
     local dir=$1 closure
     mapfile -t closure < <(debian_closure "${arm64_libraries[@]}")
@@ -36,7 +37,7 @@ make_arm64_sysroot() {
         say "Debian's lists have no installable ${arm64_libraries[*]} for arm64"
         return 1
     }
-    debian_unpack "$dir" "${closure[@]}" || return 1
+    debian_unpack "$dir" "${closure[@]}" rt-tests || return 1
     # base-files would make this link.
     [[ -e $dir/lib ]] || ln -s usr/lib "$dir/lib"
     rm -rf "${dir:?}/usr/share"
@@ -104,7 +105,8 @@ prepare_arm64() {
     debian_arch=arm64 debian_tree=$cache/apt-arm64
     kernel_flavour=arm64 kernels=$cache/kernels-arm64 kernel_modules=mediatek-cpufreq-hw.ko.xz
     [[ $wanted == */* ]] || choose_kernel "$(cut -d. -f1,2 <<<"$version")"
-    sysroot=$cache/sysroot-arm64
+    # By what it is made from.
+    sysroot=$cache/sysroot-arm64-$({ declare -p arm64_libraries && declare -f make_arm64_sysroot; } | sha256sum | cut -c1-16)
     if [[ ! -d $sysroot ]]; then
         debian_lists || die "no libraries for arm64"
         say "fetching libraries for arm64 (20 MB)"

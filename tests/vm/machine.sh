@@ -65,7 +65,7 @@ of_run() { sed -n "s/^{\"kind\":\"totals\".*\"$1\":\([0-9]*\).*/\1/p" "$scratch/
 of_cpu() { sed -n "s/^{\"kind\":\"cpu\",\"cpu\":$1,.*\"$2\":\([0-9]*\).*/\1/p" "$scratch/record/record.jsonl"; }
 
 # When the command began or ended.
-mark_ns() { sed -n "s/^{\"kind\":\"mark\",\"name\":\"$1\".*\"ns\":\([0-9]*\)}/\1/p" "$scratch/record/record.jsonl"; }
+mark_ns() { sed -n "s/^{\"kind\":\"mark\",\"name\":\"$1\".*\"ns\":\([0-9]*\),.*/\1/p" "$scratch/record/record.jsonl"; }
 
 # Nothing of a run is left: no process, no file.
 expect_nothing_left() {

@@ -9,7 +9,8 @@ scratch=$(mktemp -d)
 # All that a run leaves for a moment is found there, and nowhere else.
 export TMPDIR=$scratch/tmp
 mkdir "$TMPDIR"
-trap 'machine_clean_up; clean_up' EXIT
+# Whatever this one's status, which clean_up passes on, the other comes after it.
+trap 'if machine_clean_up; then clean_up; else clean_up; fi' EXIT
 
 machine_clean_up() {
     local status=$?

@@ -5,10 +5,12 @@
 //! [`description`] reads machine/*.toml, [`flat`] writes it for the plugin,
 //! [`kit`] and [`image`] make what is booted, [`qemu`] runs it with [`guest`] on
 //! the other side, [`record`] and [`timeline`] are what it leaves. [`compare`]
-//! makes the runs of `scx_freqlock compare --machine`.
+//! makes the runs of `scx_freqlock compare --machine`, and [`check`] those whose
+//! times are recorded, side by side as [`batch`] does.
 
 mod args;
 mod batch;
+mod check;
 pub mod compare;
 mod description;
 mod flat;
@@ -64,6 +66,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Check(#[from] check::Wrong),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
 }
@@ -287,6 +291,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
             Ok(ExitCode::SUCCESS)
         }
         Args::Run(args) => run_one(args),
+        Args::Check(args) => check::run(args),
     }
 }
 

@@ -20,20 +20,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     sources.sort();
 
-    // As scripts/lib/rustc does it: the project's folder stays outside.
-    let root = std::env::current_dir()?.join("../..").canonicalize()?;
-    let outside = format!("-ffile-prefix-map={}=.", root.display());
-
     let mut builder = scx_cargo::BpfBuilder::new()?;
     builder.enable_skel(&format!("{BPF}/main.bpf.c"), "bpf");
-    builder.add_cflag(&outside);
     for source in &sources {
         builder.add_source(&source.to_string_lossy());
     }
     builder.compile_link_gen()?;
     scx_cargo::BpfBuilder::new()?
         .enable_skel(&format!("{BPF}/{APART}"), "observe")
-        .add_cflag(&outside)
         .build()?;
 
     // A new file, and the headers below bpf/policy, are not seen by the builder.

@@ -117,10 +117,9 @@ prepare_arm64() {
 
 # cargo_arm64 ARGUMENT...
 cargo_arm64() {
-    local flags="-Clinker=$sysroot/bin/cc"
-    [[ ! $rust_sysroot ]] || flags+=" --sysroot=$rust_sysroot"
     CC_aarch64_unknown_linux_gnu=$sysroot/bin/cc AR_aarch64_unknown_linux_gnu=llvm-ar-19 \
         BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="--sysroot=$sysroot -idirafter $sysroot/usr/include/aarch64-linux-gnu" \
-        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$sysroot/bin/cc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=${rust_sysroot:+--sysroot=$rust_sysroot} \
         cargo "$@" --target "$arm64_target"
 }

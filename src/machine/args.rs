@@ -16,6 +16,35 @@ pub enum Args {
         machines: Option<PathBuf>,
     },
     Run(RunArgs),
+    Check(CheckArgs),
+}
+
+/// Hold the times of a set of runs against the recorded ones
+///
+/// Fails if one is another by a nanosecond, unless it is a kernel, a QEMU, a
+/// package of the guest or the agent that is another: then by what each
+/// scheduler takes beside the kernel's own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Which runs: a file of tests/times, without its ending
+    #[arg(default_value = "quick")]
+    pub set: String,
+
+    /// Record the times as they are now
+    #[arg(long)]
+    pub record: bool,
+
+    /// What scripts/machine has prepared for it
+    #[arg(long, value_name = "FILE")]
+    pub kit: PathBuf,
+
+    /// Machines that run at a time [default: one to each CPU here]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    pub jobs: Option<usize>,
+
+    /// Kill a machine after so many seconds of the host's time
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
 }
 
 const EXIT_STATUS: &str = "\

@@ -81,6 +81,7 @@ pub struct Kit {
     path: PathBuf,
     pub arch: Arch,
     pub qemu: PathBuf,
+    pub qemu_version: String,
     pub plugin: PathBuf,
     pub kernel: PathBuf,
     pub kernel_version: String,
@@ -167,6 +168,7 @@ mod tests {
     const WHOLE: &str = r#"
 arch = "x86_64"
 qemu = "HERE/qemu"
+qemu_version = "10.0.13"
 plugin = "HERE/plugin.so"
 kernel = "HERE/vmlinuz"
 kernel_version = "7.2.0"

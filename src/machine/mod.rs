@@ -6,10 +6,12 @@
 //! [`devicetree`] and [`cpufreq`] for an arm64 guest,
 //! [`kit`] and [`image`] make what is booted, [`qemu`] runs it with [`guest`] on
 //! the other side, [`record`] and [`timeline`] are what it leaves. [`compare`]
-//! makes the runs of `scx_freqlock compare --machine`.
+//! makes the runs of `scx_freqlock compare --machine`, and [`check`] those whose
+//! times are recorded, side by side as [`batch`] does.
 
 mod args;
 mod batch;
+mod check;
 pub mod compare;
 mod cpufreq;
 mod description;
@@ -72,6 +74,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Check(#[from] check::Wrong),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
 }
@@ -181,6 +185,7 @@ struct Summary {
     machine: String,
     cpus: u32,
     arch: Arch,
+    qemu: String,
     kernel: String,
     /// Digest of the image.
     image: String,
@@ -317,6 +322,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
             Ok(ExitCode::SUCCESS)
         }
         Args::Run(args) => run_one(args),
+        Args::Check(args) => check::run(args),
     }
 }
 
@@ -400,6 +406,7 @@ fn keep(to: &Path, base: &Base, job: &Job, outcome: &Outcome) -> Result<(), Erro
         machine: job.machine.name.clone(),
         cpus: job.machine.cpus(),
         arch: base.kit.arch,
+        qemu: base.kit.qemu_version.clone(),
         kernel: base.kit.kernel_version.clone(),
         image: base.digest.clone(),
         seed: job.seed,

@@ -53,6 +53,8 @@ pub enum Error {
     },
     #[error("QEMU ended before the command did ({reason}){console}")]
     Died { reason: String, console: String },
+    #[error("the guest's kernel gave up: {line}{console}")]
+    Panic { line: String, console: String },
     #[error("the guest gave up: {0}")]
     Guest(String),
     #[error("the command did not end within {} s of the host's time: machine killed{console}", .after.as_secs())]
@@ -272,7 +274,15 @@ pub fn run(
         Ok(report) if ended.status.success() => Ok(report),
         Ok(_) => Err(died(&ended, String::new())),
         Err(guest::Error::Failed(reason)) => Err(Error::Guest(reason)),
-        Err(guest::Error::Incomplete) => Err(died(&ended, console())),
+        Err(guest::Error::Incomplete) => {
+            match panic_line(&fs::read(&files.console).unwrap_or_default()) {
+                Some(line) => Err(Error::Panic {
+                    line,
+                    console: console(),
+                }),
+                None => Err(died(&ended, console())),
+            }
+        }
     }
 }
 
@@ -367,6 +377,14 @@ fn end(process: Process, events: &Receiver<Event>) {
         }
     }
     // Dropped here, and with it killed if it is still there.
+}
+
+/// What a kernel says when it panics, without the time before it.
+fn panic_line(console: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(console);
+    let line = text.lines().find(|line| line.contains("Kernel panic"))?;
+    let said = line.find("Kernel panic").map_or(line, |at| &line[at..]);
+    Some(said.trim_end().into())
 }
 
 /// The end of what the kernel printed, for an error's text.
@@ -525,6 +543,14 @@ mod tests {
         let died = message("echo internals differ >&2; exit 2");
         assert!(died.contains("exit status 2: internals differ"), "{died}");
         assert!(message("sleep 60").contains("within 2 s"));
+        let panic = message(
+            r"printf '[ 1.5] Kernel panic - not syncing: x\r\ntrace\n' >${report%report}console.log",
+        );
+        assert!(
+            panic.starts_with("the guest's kernel gave up: Kernel panic - not syncing: x;"),
+            "{panic}"
+        );
+        assert!(panic.ends_with("  trace"), "{panic}");
         let gave_up =
             message(r"printf 'failed no such thing\nstdout 0\nstderr 0\n\nend\n' >$report");
         assert_eq!(gave_up, "the guest gave up: no such thing");

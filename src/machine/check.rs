@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_freqlock machine check`: the machine's times of a fixed set of runs,
+//! held against those recorded in tests/times/SET.toml, to the nanosecond. So a
+//! change that makes a scheduler slower is seen at once, and one that is meant
+//! to change times has to record them anew.
+//!
+//! Times depend on more than the scheduler: any other kernel, QEMU, package of
+//! the guest, compiler or change of the agent makes another image or machine,
+//! and moves single times by some per cent. Where only such things are others
+//! than recorded, it says so, and holds what can be held: a run twice gives the
+//! same, and each scheduler is about as fast, beside the kernel's own, as it was.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::args::{self, CheckArgs};
+use super::batch::{jobs, side_by_side, Interrupt};
+use super::compare::{measured, one_line, shift_us, LIMIT_S};
+use super::description::Description;
+use super::flat::Variant;
+use super::kit::Kit;
+use super::{guest, image, simulate, write, Base, Error, Job};
+
+/// The kernel's own scheduler, with which ratios are made.
+const BASELINE: &str = "eevdf";
+
+/// How much more or less than recorded a scheduler's time may be beside the
+/// kernel's own, where single times cannot be compared. Another image alone moved
+/// single runs by 3%, and one of these ratios, of three seeds each, by 6.6%.
+const TOLERANCE: f64 = 0.08;
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    #[error("cannot read the recorded times {}: {reason}", path.display())]
+    Times { path: PathBuf, reason: String },
+    #[error("{}: {what} has no seeds: write ns = [0, 0] for two", path.display())]
+    NoSeeds { path: PathBuf, what: String },
+    #[error("cannot ask QEMU ({}) for its version", .0.display())]
+    Version(PathBuf),
+}
+
+/// What is recorded: what times depend on beside the project, and the times.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    inputs: Inputs,
+    #[serde(rename = "case")]
+    cases: Vec<Case>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    machine: String,
+    workload: String,
+    #[serde(default)]
+    parameters: Vec<String>,
+    scheduler: String,
+    /// By seed, from 1 on.
+    ns: Vec<u64>,
+}
+
+impl Case {
+    fn what(&self) -> String {
+        let mut what = format!("{}, {}", self.machine, self.workload);
+        for parameter in &self.parameters {
+            what.push(' ');
+            what.push_str(parameter);
+        }
+        what
+    }
+
+    fn name(&self, seed: u32) -> String {
+        format!("{}, {}, seed {seed}", self.what(), self.scheduler)
+    }
+}
+
+impl Recorded {
+    fn load(path: &Path) -> Result<Self, Wrong> {
+        let unusable = |reason: String| Wrong::Times {
+            path: path.into(),
+            reason,
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+        let recorded: Self =
+            toml::from_str(&text).map_err(|error| unusable(error.message().into()))?;
+        match recorded.cases.iter().find(|case| case.ns.is_empty()) {
+            Some(case) => Err(Wrong::NoSeeds {
+                path: path.into(),
+                what: format!("{}, {}", case.what(), case.scheduler),
+            }),
+            None => Ok(recorded),
+        }
+    }
+
+    fn text(&self) -> String {
+        let quoted = |text: &str| toml::Value::String(text.into()).to_string();
+        let mut out = String::from(HEADER);
+        for (name, value) in &self.inputs {
+            // Writing to a string cannot fail.
+            writeln!(out, "{name} = {}", quoted(value)).ok();
+        }
+        for case in &self.cases {
+            writeln!(out, "\n[[case]]\nmachine = {}", quoted(&case.machine)).ok();
+            writeln!(out, "workload = {}", quoted(&case.workload)).ok();
+            if !case.parameters.is_empty() {
+                let all: Vec<_> = case.parameters.iter().map(|p| quoted(p)).collect();
+                writeln!(out, "parameters = [{}]", all.join(", ")).ok();
+            }
+            writeln!(out, "scheduler = {}", quoted(&case.scheduler)).ok();
+            let all: Vec<_> = case.ns.iter().map(u64::to_string).collect();
+            writeln!(out, "ns = [{}]", all.join(", ")).ok();
+        }
+        out
+    }
+}
+
+const HEADER: &str = "\
+# SPDX-License-Identifier: GPL-2.0-only
+# Times of simulated machines, in nanoseconds, by seed: scripts/machine check
+# compares with them. Written by scripts/machine check --record, after a change
+# that is meant to change them. A new case is written by hand, with ns = [0, 0]
+# for two seeds, and then recorded.
+
+# What they depend on; project: what of it is bpf/, machine/ and bench/.
+[inputs]
+";
+
+/// The input that is changed on purpose only.
+const PROJECT: &str = "project";
+
+/// One run that is to be made, and its result.
+#[derive(Clone, Copy)]
+struct Wanted {
+    case: usize,
+    seed: u32,
+}
+
+struct Ran {
+    wanted: Wanted,
+    result: Result<u64, String>,
+}
+
+type Inputs = BTreeMap<String, String>;
+
+/// What the times depend on.
+fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, Error> {
+    let qemu = &base.kit.qemu;
+    let version = Command::new(qemu)
+        .arg("--version")
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .ok_or_else(|| Wrong::Version(qemu.clone()))?;
+    let version = String::from_utf8_lossy(&version.stdout);
+    let mut project = image::Tree::default();
+    let root = machines.with_file_name("");
+    for path in ["bpf", "bench/lib.sh", "machine/plugin", "machine/guest"] {
+        project.add(&root.join(path), path)?;
+    }
+    for case in cases {
+        let machine = format!("machine/{}.toml", case.machine);
+        let workload = format!("bench/{}", case.workload);
+        for path in [machine, workload] {
+            project.add(&root.join(&path), &path)?;
+        }
+    }
+    let project = project
+        .archive()
+        .map_err(|source| Error::Write { path: root, source })?;
+    let first_line = version.lines().next().unwrap_or_default();
+    Ok([
+        ("image", base.digest.clone()),
+        ("kernel", base.kit.kernel_version.clone()),
+        (PROJECT, image::digest(&project)),
+        ("qemu", first_line.to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into())
+}
+
+/// A line for each that is another.
+fn differences(recorded: &Inputs, here: &Inputs) -> Vec<String> {
+    let mut names: Vec<_> = recorded.keys().chain(here.keys()).collect();
+    names.sort();
+    names.dedup();
+    names
+        .into_iter()
+        .filter(|name| *name != PROJECT && recorded.get(*name) != here.get(*name))
+        .map(|name| {
+            let value = |all: &Inputs| all.get(name).map_or("none", String::as_str).to_string();
+            format!("{name} {}, recorded with {}", value(here), value(recorded))
+        })
+        .collect()
+}
+
+struct Check<'a> {
+    args: &'a CheckArgs,
+    base: Base,
+    machines: BTreeMap<String, Description>,
+    recorded: Recorded,
+    interrupt: Interrupt,
+}
+
+pub fn run(args: &CheckArgs) -> Result<ExitCode, Error> {
+    let dir = args::machines_dir(None)?;
+    let times = dir
+        .with_file_name("tests")
+        .join("times")
+        .join(format!("{}.toml", args.set));
+    let recorded = Recorded::load(&times)?;
+    let mut machines = BTreeMap::new();
+    for case in &recorded.cases {
+        if !machines.contains_key(&case.machine) {
+            machines.insert(
+                case.machine.clone(),
+                Description::load(&case.machine, &dir)?,
+            );
+        }
+    }
+    let base = Base::new(Kit::load(&args.kit, super::Arch::X86_64)?)?;
+    let here = inputs(&base, &dir, &recorded.cases)?;
+    let interrupt = Interrupt::default();
+    let on_signal = interrupt.clone();
+    ctrlc::set_handler(move || on_signal.interrupt())?;
+    let check = Check {
+        args,
+        base,
+        machines,
+        recorded,
+        interrupt,
+    };
+    if args.record {
+        check.record(here, &times)
+    } else {
+        check.compare(&here)
+    }
+}
+
+impl Check<'_> {
+    fn all(&self) -> Vec<Wanted> {
+        let cases = self.recorded.cases.iter().enumerate();
+        cases
+            .flat_map(|(case, of)| {
+                (1..)
+                    .zip(&of.ns)
+                    .map(move |(seed, _)| Wanted { case, seed })
+            })
+            .collect()
+    }
+
+    fn run(&self, wanted: &[Wanted]) -> Vec<Ran> {
+        let memory = self.machines.values().map(|machine| machine.memory_mb);
+        let total = wanted.len();
+        let mut done = 0;
+        side_by_side(
+            wanted,
+            jobs(self.args.jobs, memory.max().unwrap_or(0)),
+            &self.interrupt,
+            |wanted| Ran {
+                wanted: *wanted,
+                result: self.time(*wanted),
+            },
+            |wanted, ran| {
+                let Some(ran) = ran else { return };
+                done += 1;
+                let name = self.recorded.cases[wanted.case].name(wanted.seed);
+                match &ran.result {
+                    Ok(ns) => eprintln!("[{done}/{total}] {name}: {}", ms(*ns)),
+                    Err(reason) => eprintln!("[{done}/{total}] {name}: failed: {reason}"),
+                }
+            },
+        )
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn time(&self, wanted: Wanted) -> Result<u64, String> {
+        let case = &self.recorded.cases[wanted.case];
+        let machine = &self.machines[&case.machine];
+        let mut command = vec!["env".to_string()];
+        command.extend_from_slice(&case.parameters);
+        command.push(format!("{}/bench/{}/run", guest::FOLDER, case.workload));
+        let (sender, events) = mpsc::channel();
+        self.interrupt.tell(sender.clone());
+        let outcome = self
+            .base
+            .scheduler(&case.scheduler)
+            .and_then(|scheduler| {
+                let job = Job {
+                    machine: machine.clone(),
+                    variant: Variant::default(),
+                    seed: wanted.seed,
+                    shift_us: shift_us(wanted.seed - 1),
+                    limit_s: LIMIT_S,
+                    memory_mb: machine.memory_mb.into(),
+                    timeout: Duration::from_secs(self.args.timeout_s),
+                    scheduler,
+                    command,
+                };
+                simulate(&self.base, &job, &sender, &events)
+            })
+            .map_err(|error| one_line(&error))?;
+        measured(&outcome.report)?;
+        Ok(outcome.record.command_ns())
+    }
+
+    /// The recorded cases with the times of now; none if any run has failed or
+    /// is missing.
+    fn cases_now(&self, ran: &[Ran]) -> Option<Vec<Case>> {
+        let mut cases = self.recorded.cases.clone();
+        let mut left = self.all().len();
+        for run in ran {
+            let seed = usize::try_from(run.wanted.seed - 1).ok()?;
+            cases[run.wanted.case].ns[seed] = *run.result.as_ref().ok()?;
+            left -= 1;
+        }
+        (left == 0).then_some(cases)
+    }
+
+    fn record(&self, inputs: Inputs, times: &Path) -> Result<ExitCode, Error> {
+        let ran = self.run(&self.all());
+        let Some(cases) = self.cases_now(&ran) else {
+            println!("Not every run gave a time: nothing is recorded.");
+            return Ok(ExitCode::FAILURE);
+        };
+        print!("{}", changes(&self.recorded.cases, &cases));
+        write(times, Recorded { inputs, cases }.text().as_bytes())?;
+        println!("Recorded in {}.", times.display());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn compare(&self, here: &Inputs) -> Result<ExitCode, Error> {
+        let others = differences(&self.recorded.inputs, here);
+        let changed = self.recorded.inputs.get(PROJECT) != here.get(PROJECT);
+        let mut wanted = self.all();
+        if !others.is_empty() {
+            // Once more, as the last one.
+            wanted.extend(wanted.first().copied());
+        }
+        let mut ran = self.run(&wanted);
+        let again = if others.is_empty() { None } else { ran.pop() };
+        let Some(cases) = self.cases_now(&ran) else {
+            println!("FAILED: not every run gave a time.");
+            return Ok(ExitCode::FAILURE);
+        };
+        let verdict = verdict(&self.recorded.cases, &cases, changed, &others);
+        print!("{}", verdict.text);
+        let same = again
+            .is_none_or(|again| again.result.as_ref().ok() == cases[again.wanted.case].ns.first());
+        if !same {
+            println!("FAILED: the same run twice gave two times.");
+        }
+        Ok(if verdict.good && same {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn ms(ns: u64) -> String {
+    format!("{}.{:06} ms", ns / 1_000_000, ns % 1_000_000)
+}
+
+fn percent(now: f64, recorded: f64) -> String {
+    format!("{:+.2}%", (now / recorded - 1.0) * 100.0)
+}
+
+fn sum(case: &Case) -> f64 {
+    case.ns.iter().sum::<u64>() as f64
+}
+
+/// A line for each time that is another, and for each case.
+fn changes(recorded: &[Case], now: &[Case]) -> String {
+    let mut out = String::new();
+    for (old, new) in recorded.iter().zip(now) {
+        if old.ns == new.ns {
+            continue;
+        }
+        for (seed, (old_ns, new_ns)) in (1..).zip(old.ns.iter().zip(&new.ns)) {
+            if old_ns != new_ns {
+                // Writing to a string cannot fail.
+                let was = match old_ns {
+                    0 => "new".into(),
+                    ns => format!(
+                        "recorded {} ({})",
+                        ms(*ns),
+                        percent(*new_ns as f64, *ns as f64)
+                    ),
+                };
+                writeln!(out, "  {}: {}, {was}", old.name(seed), ms(*new_ns)).ok();
+            }
+        }
+        if !old.ns.contains(&0) {
+            let all = percent(sum(new), sum(old));
+            writeln!(out, "{}, {}: {all} in all", old.what(), old.scheduler).ok();
+        }
+    }
+    out
+}
+
+struct Verdict {
+    good: bool,
+    text: String,
+}
+
+/// `changed`: the project is not that of the record; `others`: nor are these.
+fn verdict(recorded: &[Case], now: &[Case], changed: bool, others: &[String]) -> Verdict {
+    let mut text = changes(recorded, now);
+    if text.is_empty() {
+        let runs: usize = now.iter().map(|case| case.ns.len()).sum();
+        text = format!("{runs} times as recorded, to the nanosecond.\n");
+        return Verdict { good: true, text };
+    }
+    if others.is_empty() || changed {
+        text.push_str(match (others.is_empty(), changed) {
+            (true, false) => "FAILED: nothing that times depend on is another, and yet they are.\n",
+            (true, true) => "FAILED: times are others since bpf/, machine/ or bench/ was changed. If they are to be: scripts/machine check --record\n",
+            (false, _) => "FAILED: bpf/, machine/ or bench/ was changed, and the times were not recorded since: scripts/machine check --record\n",
+        });
+        return Verdict { good: false, text };
+    }
+    let away = ratios_away(recorded, now);
+    text.push_str("NOT COMPARABLE to the nanosecond, because this is another machine or image:\n");
+    for other in others {
+        writeln!(text, "  {other}").ok();
+    }
+    for line in &away {
+        writeln!(text, "FAILED: {line}").ok();
+    }
+    if away.is_empty() {
+        writeln!(
+            text,
+            "Each scheduler is as fast beside {BASELINE} as recorded, within {:.0}%.",
+            TOLERANCE * 100.0
+        )
+        .ok();
+    }
+    Verdict {
+        good: away.is_empty(),
+        text,
+    }
+}
+
+/// A line for each scheduler that is not as fast as it was, beside the kernel's own.
+fn ratios_away(recorded: &[Case], now: &[Case]) -> Vec<String> {
+    let ratio = |cases: &[Case], of: &Case| {
+        let base = cases.iter().find(|case| {
+            case.scheduler == BASELINE
+                && (&case.machine, &case.workload, &case.parameters)
+                    == (&of.machine, &of.workload, &of.parameters)
+        })?;
+        Some(sum(of) / sum(base))
+    };
+    let mut away = Vec::new();
+    for (old, new) in recorded.iter().zip(now) {
+        let (Some(was), Some(is)) = (ratio(recorded, old), ratio(now, new)) else {
+            continue;
+        };
+        if (is / was - 1.0).abs() > TOLERANCE {
+            away.push(format!(
+                "{}, {}: {is:.3} of {BASELINE}'s time, recorded {was:.3}",
+                old.what(),
+                old.scheduler
+            ));
+        }
+    }
+    away
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(scheduler: &str, ns: &[u64]) -> Case {
+        Case {
+            machine: "m".into(),
+            workload: "w".into(),
+            parameters: vec!["W_JOBS=\"4\"".into()],
+            scheduler: scheduler.into(),
+            ns: ns.into(),
+        }
+    }
+
+    fn cases() -> Vec<Case> {
+        vec![
+            case("eevdf", &[1_000_000, 1_000_000]),
+            case("auto", &[800_000, 800_000]),
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let recorded = Recorded {
+            inputs: [("qemu".to_string(), "QEMU \"10\"".to_string())].into(),
+            cases: cases(),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("times.toml");
+        std::fs::write(&path, recorded.text()).unwrap();
+        assert_eq!(Recorded::load(&path).unwrap(), recorded);
+        std::fs::write(&path, recorded.text().replace("800000, 800000", "")).unwrap();
+        let error = Recorded::load(&path).unwrap_err().to_string();
+        assert!(error.contains("auto has no seeds"), "{error}");
+        std::fs::write(&path, "[inputs]\nx = 1\n").unwrap();
+        assert!(Recorded::load(&path).is_err());
+    }
+
+    #[test]
+    fn one_nanosecond_is_a_difference() {
+        let good = verdict(&cases(), &cases(), false, &[]);
+        assert_eq!(good.text, "4 times as recorded, to the nanosecond.\n");
+        assert!(good.good);
+        let mut now = cases();
+        now[1].ns[1] += 1;
+        let bad = verdict(&cases(), &now, false, &[]);
+        assert!(!bad.good);
+        assert!(
+            bad.text.contains(
+                "m, w W_JOBS=\"4\", auto, seed 2: 0.800001 ms, recorded 0.800000 ms (+0.00%)"
+            ),
+            "{}",
+            bad.text
+        );
+    }
+
+    #[test]
+    fn a_changed_scheduler_has_to_be_recorded_with_its_change_in_per_cent() {
+        let mut now = cases();
+        now[1].ns = vec![808_000, 824_000];
+        for others in [vec![], vec!["kernel 2, recorded with 1".to_string()]] {
+            let bad = verdict(&cases(), &now, true, &others);
+            assert!(!bad.good, "{}", bad.text);
+            assert!(bad.text.contains("auto: +2.00% in all"), "{}", bad.text);
+            assert!(bad.text.contains("check --record"), "{}", bad.text);
+        }
+        assert!(
+            verdict(&cases(), &cases(), true, &[]).good,
+            "no other times"
+        );
+    }
+
+    #[test]
+    fn another_kernel_is_said_and_ratios_are_held() {
+        let others = ["kernel 2, recorded with 1".to_string()];
+        let mut now = cases();
+        now[0].ns = vec![2_000_000, 2_000_000];
+        now[1].ns = vec![1_650_000, 1_650_000];
+        let good = verdict(&cases(), &now, false, &others);
+        assert!(good.good, "{}", good.text);
+        assert!(
+            good.text.contains("NOT COMPARABLE") && good.text.contains("kernel 2"),
+            "{}",
+            good.text
+        );
+        for away in [1_740_000, 1_460_000] {
+            now[1].ns = vec![away, away];
+            let bad = verdict(&cases(), &now, false, &others);
+            assert!(!bad.good);
+            assert!(
+                bad.text.contains("FAILED: m, w W_JOBS=\"4\", auto: 0."),
+                "{}",
+                bad.text
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_another_is_named_with_both_values() {
+        let inputs = |kernel: &str, project: &str| -> Inputs {
+            [("kernel", kernel), (PROJECT, project)]
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .into()
+        };
+        assert!(differences(&inputs("1", "a"), &inputs("1", "b")).is_empty());
+        assert_eq!(
+            differences(&inputs("1", "a"), &inputs("2", "a")),
+            ["kernel 2, recorded with 1"]
+        );
+        assert_eq!(
+            differences(&Inputs::new(), &inputs("2", "a")),
+            ["kernel 2, recorded with none"]
+        );
+    }
+}

@@ -34,7 +34,7 @@ KNOB(move_node_ns, "ns", 40000, 0, 10000000, "Cost of moving a task to another l
 KNOB(move_far_ns, "ns", 120000, 0, 10000000, "Cost of moving a task to another node")
 
 /* CPU speed. */
-KNOB(ramp_us, "us", 29000, 1, 10000000, "Recency model: busy time from the floor to full speed (papers/002, section 2: 29 ms from 1.25 to 3.00 GHz on the E7-8870 v4)")
+KNOB(ramp_us, "us", 29000, 1, 10000000, "Recency model: busy time from the floor to full speed (Gouicem et al., USENIX ATC 2020, section 2: 29 ms from 1.25 to 3.00 GHz on the E7-8870 v4)")
 KNOB(decay_us, "us", 98000, 1, 10000000, "Recency model: idle time from full speed to the floor")
 KNOB(speed_floor, "0..1024", 410, 1, 1024, "Recency model: speed of a CPU that has long been idle; 1024 says that speeds never change (default 1.2 GHz of 3.0 GHz)")
 KNOB(turbo_back_us, "us", 10000, 0, 10000000, "Mode auto: time in which active cores win back the speed that one more has cost them (10 ms: how often the kernel's intel_pstate driver looks)")

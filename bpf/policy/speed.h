@@ -2,7 +2,8 @@
 /*
  * How fast a CPU is by how recently it was busy: the recency model, for
  * machines that do not tell. Speed rises along a straight line while the CPU is
- * busy and falls along one while it is idle (papers/002, section 2: 29 ms from
+ * busy and falls along one while it is idle (Gouicem et al., "Fewer Cores, More
+ * Hertz", USENIX ATC 2020, section 2: 29 ms from
  * 1.25 to 3.00 GHz under load; the fall is an assumption, see the knob decay_us).
  *
  * Speeds are fixed point, SPEED_ONE for full speed, so that bursts of a

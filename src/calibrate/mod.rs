@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
 //! a CPU is after it has been idle ([`floor`]), and what active cores lose to
-//! each other ([`turbo`]). Both time equal chunks of work. Whatever else runs
-//! makes chunks longer, never shorter, so the shortest count.
+//! each other ([`turbo`]). Both time equal chunks of work.
 
 mod floor;
 mod turbo;
@@ -12,7 +11,6 @@ use crate::topology::Layout;
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::hint::black_box;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
@@ -27,27 +25,18 @@ pub struct Measured {
     pub turbo: Option<Vec<u32>>,
 }
 
-/// A measurement under way.
-pub struct Calibration(JoinHandle<Measured>);
-
-impl Calibration {
-    /// Starts to measure on CPUs that this process may use.
-    pub fn start(layout: &Layout, with_floor: bool) -> Self {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
-        let layout = layout.clone();
-        Self(std::thread::spawn(move || {
-            let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
-            Measured {
-                floor: with_floor.then(|| floor::measure(&layout, may)).flatten(),
-                turbo: turbo::measure(&layout, may),
-            }
-        }))
-    }
-
-    /// Waits for the result.
-    pub fn finish(self) -> Measured {
-        self.0.join().unwrap_or_default()
-    }
+/// Measures on CPUs that this process may use, in threads of its own. Nothing
+/// else should be going on: what interrupts an idle CPU keeps it warm.
+pub fn measure(layout: &Layout, with_floor: bool) -> Measured {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
+    let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
+    std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| Measured {
+            floor: with_floor.then(|| floor::measure(layout, may)).flatten(),
+            turbo: turbo::measure(layout, may),
+        });
+        measuring.join().unwrap_or_default()
+    })
 }
 
 /// Keeps the calling thread on one CPU.
@@ -101,12 +90,12 @@ mod tests {
             capacity: 1,
         };
         let layout = Layout::new(id + 1, &[cpu]).unwrap();
-        let measured = Calibration::start(&layout, true).finish();
+        let measured = measure(&layout, true);
         assert!(
             (1..=FULL).contains(&measured.floor.unwrap()),
             "{measured:?}"
         );
         assert_eq!(measured.turbo, Some(vec![1024]), "one core, always alone");
-        assert_eq!(Calibration::start(&layout, false).finish().floor, None);
+        assert_eq!(measure(&layout, false).floor, None);
     }
 }

@@ -110,7 +110,7 @@ pub struct RunOpts {
     #[arg(long, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_speed: Vec<(usize, u32)>,
 
-    /// Do not measure, at start, what active cores lose to each other (0.2 s) and,
+    /// Do not measure, at start, what active cores lose to each other (0.3 s) and,
     /// where the recency model is used, the speed of CPUs that were idle (0.3 s):
     /// take --speed-floor as it is
     #[arg(long)]

@@ -7,7 +7,7 @@ use crate::libbpf_log;
 use crate::opts::RunOpts;
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use crossbeam::channel::{select, Receiver};
-use freqlock::calibrate::{Calibration, Measured};
+use freqlock::calibrate::{self, Measured};
 use freqlock::freq::{self, Counters, Events, Machine, Source};
 use freqlock::intf;
 use freqlock::memory::Memory;
@@ -64,20 +64,16 @@ impl<'a> Scheduler<'a> {
         let wanted = opts.freq_source();
         let machine = Machine::probe(wanted, &present);
         let choice = freq::choose(wanted, &machine)?;
-        // While it is measured, the object is loaded.
-        let calibration = (!opts.no_calibrate && learned.measured.is_none()).then(|| {
+        if !opts.no_calibrate && learned.measured.is_none() {
             let floor = choice.source == Source::Recency && !opts.knobs.has("speed_floor");
-            Calibration::start(&layout, floor)
-        });
+            learned.measured = Some(calibrate::measure(&layout, floor));
+        }
 
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose);
         let hook = choice.source == Source::Tracepoint;
         let mut skel = open_and_load(opts, &layout, hook, storage)?;
 
-        if let Some(calibration) = calibration {
-            learned.measured = Some(calibration.finish());
-        }
         let measured = learned.measured.clone().unwrap_or_default();
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
         let data = skel.maps.data_data.as_mut().context("no .data")?;

@@ -27,16 +27,26 @@ const EARLY_CHUNKS: usize = 3;
 /// Work of a chunk: some 130 us at 3 GHz, long against what clocks of CPUs differ.
 const STEPS: u32 = 65_536;
 
-/// What one CPU showed: a chunk just after idling, and when warm.
+/// What one CPU showed: a chunk just after idling, and when warm, and when it
+/// had come half of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shown {
     early: Duration,
     warm: Duration,
+    half_way: Duration,
 }
 
-/// The floor in 1..=1024, measured on a few of the largest CPUs; none if nothing
-/// could be measured.
-pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<u64> {
+/// How CPUs get fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ramp {
+    /// Speed after idling, 1..=1024 of the speed when warm.
+    pub floor: u64,
+    /// Busy time from there to the full speed.
+    pub us: u64,
+}
+
+/// Measured on a few of the largest CPUs; none if nothing could be.
+pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<Ramp> {
     let threads: Vec<JoinHandle<Option<Shown>>> = pick(layout, may)
         .into_iter()
         .map(|cpu| std::thread::spawn(move || show(cpu)))
@@ -45,7 +55,10 @@ pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<u64> {
         .into_iter()
         .filter_map(|thread| thread.join().ok().flatten())
         .collect();
-    floor(&shown)
+    Some(Ramp {
+        floor: floor(&shown)?,
+        us: ramp_us(&shown)?,
+    })
 }
 
 /// CPUs of the highest capacity, on cores of their own, spread over the machine.
@@ -73,6 +86,7 @@ fn show(cpu: usize) -> Option<Shown> {
         .reduce(|a, b| Shown {
             early: a.early.min(b.early),
             warm: a.warm.min(b.warm),
+            half_way: a.half_way.min(b.half_way),
         })
 }
 
@@ -88,10 +102,29 @@ fn shown(durations: &[Duration]) -> Option<Shown> {
         .count();
     let (early, rest) = durations.split_at_checked(in_time.max(EARLY_CHUNKS))?;
     let warm = &rest[rest.len() - rest.len().div_ceil(4)..];
+    let (early, warm) = (median(early)?, median(warm)?);
     Some(Shown {
-        early: median(early)?,
-        warm: median(warm)?,
+        early,
+        warm,
+        half_way: half_way(durations, early, warm),
     })
+}
+
+/// The time until a chunk was as short as half way between the two speeds.
+fn half_way(durations: &[Duration], early: Duration, warm: Duration) -> Duration {
+    let (early, warm) = (early.as_secs_f64(), warm.as_secs_f64());
+    let half = 2.0 * early * warm / (early + warm).max(1e-9);
+    durations
+        .iter()
+        .take_while(|duration| duration.as_secs_f64() > half)
+        .sum()
+}
+
+/// The median over CPUs; speeds rise along a line.
+fn ramp_us(shown: &[Shown]) -> Option<u64> {
+    let mut half: Vec<Duration> = shown.iter().map(|s| s.half_way).collect();
+    half.sort();
+    Some((2 * half.get(half.len() / 2)?.as_micros() as u64).max(1))
 }
 
 /// Of an even number the shorter one.
@@ -131,6 +164,7 @@ mod tests {
         Shown {
             early: Duration::from_micros(early),
             warm: Duration::from_micros(warm),
+            half_way: Duration::ZERO,
         }
     }
 
@@ -138,9 +172,16 @@ mod tests {
     fn early_chunks_against_warm_ones() {
         // 310 + 300 + 320 us are within the first millisecond, and three at least count.
         let durations = us(&[310, 300, 320, 990, 250, 200, 180, 150, 150, 130, 125, 900]);
-        assert_eq!(shown(&durations), Some(of(310, 130)));
-        let slow = us(&[900, 800, 700, 600, 500]);
-        assert_eq!(shown(&slow), Some(of(800, 500)));
+        // Half way is 183 us: up to the chunk of 180.
+        let half_way = Duration::from_micros(310 + 300 + 320 + 990 + 250 + 200);
+        let want = Shown {
+            half_way,
+            ..of(310, 130)
+        };
+        assert_eq!(shown(&durations), Some(want));
+        let slow = shown(&us(&[900, 800, 700, 600, 500])).unwrap();
+        assert_eq!((slow.early, slow.warm), (us(&[800])[0], us(&[500])[0]));
+        assert_eq!(ramp_us(&[want]), Some(4740));
         assert_eq!(shown(&us(&[1, 1])), None);
         assert_eq!(shown(&us(&[1, 1, 1])), None);
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
-//! a CPU is after it has been idle ([`floor`]), and what active cores lose to
+//! a CPU is after it has been idle and for how long ([`floor`]), and what active cores lose to
 //! each other ([`turbo`]). Both time equal chunks of work.
 
 mod floor;
 mod turbo;
+
+pub use floor::Ramp;
 
 use crate::intf;
 use crate::topology::Layout;
@@ -18,8 +20,7 @@ const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
 /// What was found out; none where it was not asked for or could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// Speed of a CPU that has long been idle, 1..=1024 of its speed when warm.
-    pub floor: Option<u64>,
+    pub ramp: Option<Ramp>,
     /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
@@ -27,12 +28,12 @@ pub struct Measured {
 
 /// Measures on CPUs that this process may use, in threads of its own. Nothing
 /// else should be going on: what interrupts an idle CPU keeps it warm.
-pub fn measure(layout: &Layout, with_floor: bool) -> Measured {
+pub fn measure(layout: &Layout, with_ramp: bool) -> Measured {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
     let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
     std::thread::scope(|scope| {
         let measuring = scope.spawn(|| Measured {
-            floor: with_floor.then(|| floor::measure(layout, may)).flatten(),
+            ramp: with_ramp.then(|| floor::measure(layout, may)).flatten(),
             turbo: turbo::measure(layout, may),
         });
         measuring.join().unwrap_or_default()
@@ -92,10 +93,10 @@ mod tests {
         let layout = Layout::new(id + 1, &[cpu]).unwrap();
         let measured = measure(&layout, true);
         assert!(
-            (1..=FULL).contains(&measured.floor.unwrap()),
+            (1..=FULL).contains(&measured.ramp.unwrap().floor),
             "{measured:?}"
         );
         assert_eq!(measured.turbo, Some(vec![1024]), "one core, always alone");
-        assert_eq!(measure(&layout, false).floor, None);
+        assert_eq!(measure(&layout, false).ramp, None);
     }
 }

@@ -79,13 +79,19 @@ impl<'a> Scheduler<'a> {
         let data = skel.maps.data_data.as_mut().context("no .data")?;
         data.freq_source = choice.source as u32;
         if choice.source == Source::Recency {
-            if let Some(floor) = measured.floor {
-                data.tunables.speed_floor = floor;
+            if let Some(ramp) = measured.ramp {
+                data.tunables.speed_floor = ramp.floor;
+                if !opts.knobs.has("ramp_us") {
+                    data.tunables.ramp_us = ramp.us;
+                }
             }
             let full = intf::fl_consts_FL_FULL_SPEED;
             match data.tunables.speed_floor {
                 floor if floor >= u64::from(full) => speed += "; speeds are taken not to change",
-                floor => speed += &format!("; {floor}/{full} after idling"),
+                floor => {
+                    let ms = data.tunables.ramp_us as f64 / 1e3;
+                    speed += &format!("; {floor}/{full} after idling, {full} in {ms:.1} ms");
+                }
             }
         }
         if let Some(turbo) = measured.turbo {

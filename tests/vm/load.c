@@ -21,7 +21,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +32,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "params.h"
 
 enum {
 	MAX_CPUS = 1024,
@@ -57,30 +57,6 @@ static struct shared {
 } *shared;
 
 static cpu_set_t all_cpus;
-static char **params;
-
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "load: ");
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, "\n");
-	exit(2);
-}
-
-static const char *param(const char *name, const char *preset)
-{
-	size_t len = strlen(name);
-
-	for (char **p = params; *p; p++)
-		if (!strncmp(*p, name, len) && (*p)[len] == '=')
-			return *p + len + 1;
-	return preset;
-}
-
 static long number(const char *name, long preset)
 {
 	const char *text = param(name, NULL);

@@ -26,39 +26,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "params.h"
 
 enum { MAX_CPUS = 64, MAX_TIMES = 10000 };
-
-static char **params;
-
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "probe: ");
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, "\n");
-	exit(2);
-}
-
-static const char *param(const char *name, const char *preset)
-{
-	size_t len = strlen(name);
-
-	for (char **p = params; *p; p++)
-		if (!strncmp(*p, name, len) && (*p)[len] == '=')
-			return *p + len + 1;
-	return preset;
-}
 
 static uint64_t number(const char *name, const char *preset)
 {

@@ -117,8 +117,8 @@ proptest! {
     }
 }
 
-#[test]
-fn a_budget_ends_where_the_caches_are_warm() {
+/// Task 5 has moved to CPU 1, where its first 500 instructions are slow.
+fn just_moved() -> Model {
     let mut config = fixed(1000, ONE, ONE);
     config.move_[sys::MODEL_SAME_LLC as usize] = sys::model_move {
         insns: 500,
@@ -129,6 +129,12 @@ fn a_budget_ends_where_the_caches_are_warm() {
     model!(model_start(m, 1, 0));
     model!(model_switch(m, 0, 5));
     model!(model_switch(m, 1, 5));
+    m
+}
+
+#[test]
+fn a_budget_ends_where_the_caches_are_warm() {
+    let mut m = just_moved();
     assert_eq!(model!(model_budget(m, 1, QUANTUM)), 500);
     model!(model_charge(m, 1, 500 * u64::from(ONE)));
     assert_eq!(m.cpu(1).t, 1000);
@@ -137,16 +143,7 @@ fn a_budget_ends_where_the_caches_are_warm() {
 
 #[test]
 fn another_task_does_not_inherit_cold_caches() {
-    let mut config = fixed(1000, ONE, ONE);
-    config.move_[sys::MODEL_SAME_LLC as usize] = sys::model_move {
-        insns: 500,
-        speed: 512,
-    };
-    let mut m = Model::new(&config);
-    model!(model_start(m, 0, 0));
-    model!(model_start(m, 1, 0));
-    model!(model_switch(m, 0, 5));
-    model!(model_switch(m, 1, 5));
+    let mut m = just_moved();
     model!(model_switch(m, 1, 6));
     assert_eq!(model!(model_budget(m, 1, QUANTUM)), 20_000);
     // Nor does a task without a name, which is never counted as moved.

@@ -177,6 +177,12 @@ static __always_inline u32 fl_turbo(u32 active)
 	return active ? turbo[(active - 1) & (FL_MAX_CPUS - 1)] : FL_FULL_SPEED;
 }
 
+/* True if the number of active cores makes any difference; the last stands for more. */
+static __always_inline bool fl_turbo_falls(void)
+{
+	return turbo[FL_MAX_CPUS - 1] < turbo[0];
+}
+
 /* True if the CPU runs or is about to run something of ours. */
 static __always_inline bool fl_is_busy(s32 cpu)
 {
@@ -192,7 +198,7 @@ struct placement {
 	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
 	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
-	u32 nr_active;   /* auto: cores that are not idle, if any CPU is */
+	u32 nr_active;   /* auto: cores that are not idle, where that slows others */
 	bool any_idle;   /* auto: some CPU that the task may use is idle */
 	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
 	bool idle;       /* out: the CPU was idle and has been claimed */

@@ -290,6 +290,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 			ran = pl->now > since ? pl->now - since : 0;
 			rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED /
 			       speed;
+			c.displaced = finish_displaced(c.run, cctx->running_away);
 		}
 		if (cpu == pl->this_cpu)
 			leave = pl->leave_ns;
@@ -299,8 +300,6 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
-	if (!idle && since)
-		c.displaced = finish_displaced(c.run, cctx->running_away);
 	if (candidate_better(&c, &choice->best)) {
 		choice->best = c;
 		choice->why = why;
@@ -340,7 +339,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 
 	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
 	pl->any_idle = scan.near >= 0;
-	if (pl->any_idle)
+	if (pl->any_idle && fl_turbo_falls())
 		pl->nr_active = active_cores();
 	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {

@@ -38,9 +38,8 @@ impl Interrupt {
 
 /// How many machines with so much memory this host can run at a time.
 pub(super) fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let each = u64::from(memory_mb) + qemu::OVERHEAD_MB;
-    let room = usize::try_from(qemu::available_mb(&meminfo) / each).unwrap_or(usize::MAX);
+    let room = usize::try_from(qemu::available_mb() / each).unwrap_or(usize::MAX);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     wanted.unwrap_or(cpus).min(room).max(1)
 }

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -41,8 +41,6 @@ pub enum Wrong {
     Times { path: PathBuf, reason: String },
     #[error("{}: {what} has no seeds: write ns = [0, 0] for two", path.display())]
     NoSeeds { path: PathBuf, what: String },
-    #[error("cannot ask QEMU ({}) for its version", .0.display())]
-    Version(PathBuf),
 }
 
 /// What is recorded: what times depend on beside the project, and the times.
@@ -151,14 +149,6 @@ type Inputs = BTreeMap<String, String>;
 
 /// What the times depend on.
 fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, Error> {
-    let qemu = &base.kit.qemu;
-    let version = Command::new(qemu)
-        .arg("--version")
-        .output()
-        .ok()
-        .filter(|output| output.status.success())
-        .ok_or_else(|| Wrong::Version(qemu.clone()))?;
-    let version = String::from_utf8_lossy(&version.stdout);
     let mut project = image::Tree::default();
     let root = machines.with_file_name("");
     for path in ["bpf", "bench/lib.sh", "machine/plugin", "machine/guest"] {
@@ -174,12 +164,11 @@ fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, Error>
     let project = project
         .archive()
         .map_err(|source| Error::Write { path: root, source })?;
-    let first_line = version.lines().next().unwrap_or_default();
     Ok([
         ("image", base.digest.clone()),
         ("kernel", base.kit.kernel_version.clone()),
         (PROJECT, image::digest(&project)),
-        ("qemu", first_line.to_string()),
+        ("qemu", base.kit.qemu_version.clone()),
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into())

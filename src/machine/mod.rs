@@ -225,8 +225,7 @@ fn simulate(
             command: program.into(),
         });
     }
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    qemu::check_memory(job.memory_mb, base.bytes, qemu::available_mb(&meminfo))?;
+    qemu::check_memory(job.memory_mb, base.bytes, qemu::available_mb())?;
     let dir = tempfile::Builder::new()
         .prefix("freqlock-machine.")
         .tempdir()

@@ -132,8 +132,14 @@ pub fn check_memory(memory_mb: u64, image_bytes: u64, available_mb: u64) -> Resu
     Ok(())
 }
 
-/// `MemAvailable` of /proc/meminfo; without that line, no limit is known.
-pub fn available_mb(meminfo: &str) -> u64 {
+/// Memory of this host that can still be used; without a word on it, no limit is
+/// known.
+pub fn available_mb() -> u64 {
+    available_in(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+/// `MemAvailable` of /proc/meminfo.
+fn available_in(meminfo: &str) -> u64 {
     meminfo
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))
@@ -478,10 +484,10 @@ mod tests {
         let error = check_memory(4096, 60 << 20, 4096).unwrap_err().to_string();
         assert!(error.contains("this host has 4096 MB"), "{error}");
         assert_eq!(
-            available_mb("MemFree: 1 kB\nMemAvailable:  2048000 kB\n"),
+            available_in("MemFree: 1 kB\nMemAvailable:  2048000 kB\n"),
             2000
         );
-        assert_eq!(available_mb(""), u64::MAX);
+        assert_eq!(available_in(""), u64::MAX);
     }
 
     #[test]

@@ -81,6 +81,11 @@ pub struct Args {
     #[arg(long, requires = "machine")]
     pub migration_cost: bool,
 
+    /// Do without the control: the same comparison on the machine
+    /// symmetric-fixed, where no speed ever changes, whose ratios stand beside
+    #[arg(long, requires = "machine")]
+    pub no_control: bool,
+
     /// Keep what each machine's run leaves as `machine run --record` does, the
     /// frequency timeline with it, in DIR/WORKLOAD/SCHEDULER/SEED
     #[arg(long, value_name = "DIR", requires = "machine")]

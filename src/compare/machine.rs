@@ -6,6 +6,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
+/// The simulated machine whose CPUs never change their speed: what a scheduler
+/// gains there it does not gain by frequencies.
+pub const CONTROL: &str = "symmetric-fixed";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

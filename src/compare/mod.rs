@@ -117,16 +117,23 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
     let interrupt = Interrupt::default();
     let on_signal = interrupt.clone();
     ctrlc::set_handler(move || on_signal.interrupt())?;
-    let mut progress = Progress::on_stderr(&plan);
-    let mut stdout = std::io::stdout().lock();
-    compare(
-        &plan,
-        args.json.as_deref(),
-        simulation.machine(),
-        |watch| simulation.run(&plan, simulation.jobs(args.jobs), &interrupt, watch),
-        &mut progress,
-        &mut stdout,
-    )
+    let control = (!args.no_control)
+        .then(|| simulation.control(&plan))
+        .transpose()?
+        .flatten();
+    let json = args.json.as_deref().map(create).transpose()?;
+    let on = |simulation: &Simulation, plan: &Plan| {
+        let mut progress = Progress::on_stderr(plan);
+        let results = simulation.run(plan, simulation.jobs(args.jobs), &interrupt, &mut progress);
+        progress.finish();
+        Record::new(plan, simulation.machine(), results)
+    };
+    let mut record = on(&simulation, &plan);
+    if let Some((control, plan)) = control.filter(|_| !record.interrupted) {
+        eprintln!("now the same on the control, {}", machine::CONTROL);
+        record.control = Some(Box::new(on(&control, &plan)));
+    }
+    publish(&record, json, &mut std::io::stdout().lock())
 }
 
 fn compare(
@@ -139,17 +146,26 @@ fn compare(
 ) -> Result<ExitCode, Error> {
     // Before the runs, that they are not lost because of a misspelt folder.
     let json = json.map(create).transpose()?;
-    let results = run(progress);
+    let mut results = run(progress);
     progress.finish();
-    let record = Record::new(plan, machine, results.runs, results.interrupted);
+    let broken = results.broken.take();
+    let exit = publish(&Record::new(plan, machine, results), json, out)?;
+    broken.map_or(Ok(exit), |error| Err(error.into()))
+}
 
+/// Writes the JSON and the table, and gives the exit status.
+fn publish(
+    record: &Record,
+    json: Option<(PathBuf, std::fs::File)>,
+    out: &mut dyn Write,
+) -> Result<ExitCode, Error> {
     if let Some((path, mut file)) = json {
-        serde_json::to_writer_pretty(&mut file, &record)
+        serde_json::to_writer_pretty(&mut file, record)
             .map_err(std::io::Error::from)
             .and_then(|()| writeln!(file))
             .map_err(|source| Error::Write { path, source })?;
     }
-    match out.write_all(report::text(&record).as_bytes()) {
+    match out.write_all(report::text(record).as_bytes()) {
         // As `compare | head` does: whoever read it has enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result.map_err(|source| Error::Write {
@@ -157,10 +173,7 @@ fn compare(
             source,
         })?,
     }
-    if let Some(error) = results.broken {
-        return Err(error.into());
-    }
-    Ok(if record.interrupted {
+    Ok(if record.was_interrupted() {
         ExitCode::from(INTERRUPTED)
     } else if record.failed() {
         ExitCode::FAILURE

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::engine::Results;
 use super::machine::Machine;
 use super::plan::Plan;
 use super::stats::{estimate, Estimate, Verdict};
@@ -74,6 +75,9 @@ pub struct Record {
     pub summary: Vec<Row>,
     /// In the order in which they were made.
     pub runs: Vec<Run>,
+    /// The same on the control, beside a simulated machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<Box<Record>>,
 }
 
 /// One metric of one workload under one scheduler.
@@ -138,7 +142,10 @@ impl Run {
 }
 
 impl Record {
-    pub fn new(plan: &Plan, machine: Machine, runs: Vec<Run>, interrupted: bool) -> Self {
+    pub fn new(plan: &Plan, machine: Machine, results: Results) -> Self {
+        let Results {
+            runs, interrupted, ..
+        } = results;
         let schedulers: Vec<_> = plan
             .schedulers
             .iter()
@@ -167,12 +174,31 @@ impl Record {
             interrupted,
             summary,
             runs,
+            control: None,
         }
     }
 
     /// Did any run give no figures? Those of the warm-up count too.
     pub fn failed(&self) -> bool {
         self.failures().next().is_some()
+            || self
+                .control
+                .as_ref()
+                .is_some_and(|control| control.failed())
+    }
+
+    pub fn was_interrupted(&self) -> bool {
+        self.interrupted || self.control.as_ref().is_some_and(|other| other.interrupted)
+    }
+
+    /// How a row's scheduler does on the control.
+    pub fn ratio_on_control(&self, row: &Row) -> Option<Estimate> {
+        let rows = &self.control.as_ref()?.summary;
+        let same = |other: &&Row| {
+            (&other.workload, &other.metric, &other.scheduler)
+                == (&row.workload, &row.metric, &row.scheduler)
+        };
+        rows.iter().find(same)?.ratio
     }
 
     /// Rounds that count and were at least begun.

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use comfy_table::{presets, CellAlignment, Table};
 
+use super::machine::CONTROL;
 use super::record::{Better, Record, Row};
 use super::stats::{Estimate, Verdict, MIN_RUNS};
 use crate::machine::compare::LIMIT;
@@ -22,6 +23,12 @@ const HEADER: [&str; 8] = [
     "verdict",
 ];
 
+/// What stands beside it where there is a control.
+const CONTROL_HEADER: [&str; 2] = ["control", "95% interval"];
+
+/// Columns of words: metric, scheduler, verdict.
+const LEFT: [usize; 3] = [0, 1, 7];
+
 pub fn text(record: &Record) -> String {
     let mut out = title(record);
     for rows in record.summary.chunk_by(|a, b| a.workload == b.workload) {
@@ -30,10 +37,16 @@ pub fn text(record: &Record) -> String {
             .parameters
             .get(workload)
             .map_or_else(String::new, |all| format!(" ({})", all.join(", ")));
-        out.push_str(&format!("\n{workload}{parameters}\n{}\n", table(rows)));
+        out.push_str(&format!(
+            "\n{workload}{parameters}\n{}\n",
+            table(record, rows)
+        ));
     }
     out.push('\n');
     out.push_str(&failures(record));
+    if let Some(control) = &record.control {
+        out.push_str(&failures(control).replace("Failed: ", "Failed on the control: "));
+    }
     out.push_str(&verdicts(record));
     out.push_str(&shares(record));
     if record
@@ -60,32 +73,53 @@ fn title(record: &Record) -> String {
         0 => String::new(),
         n => format!(" after {n} of warm-up"),
     };
+    let control = record.control.as_ref().map_or_else(String::new, |control| {
+        format!(
+            " Control: the ratio on {CONTROL}, whose {} CPUs never change their speed.",
+            control.machine.cpus
+        )
+    });
     format!(
-        "{}\n{rounds}{warmup}; ratio: to {} in the same round.\n",
+        "{}\n{rounds}{warmup}; ratio: to {} in the same round.{control}\n",
         record.machine, record.baseline
     )
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(record: &Record, rows: &[Row]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN).set_header(HEADER);
+    let mut header = HEADER.to_vec();
+    if record.control.is_some() {
+        header.extend(CONTROL_HEADER);
+    }
+    table.load_style(presets::ASCII_MARKDOWN).set_header(header);
+    let both = |estimate: Option<Estimate>| {
+        estimate.map_or_else(Default::default, |estimate| {
+            (ratio(estimate.median), interval(&estimate, ratio))
+        })
+    };
     for (i, row) in rows.iter().enumerate() {
         let first = i == 0 || rows[i - 1].metric != row.metric;
-        table.add_row([
+        let (median, range) = both(row.ratio);
+        let mut cells = vec![
             if first { metric(row) } else { String::new() },
             row.scheduler.clone(),
             row.value.runs.to_string(),
             figure(row.value.median),
             interval(&row.value, figure),
-            row.ratio
-                .map_or_else(String::new, |ratio| self::ratio(ratio.median)),
-            row.ratio
-                .map_or_else(String::new, |ratio| interval(&ratio, self::ratio)),
+            median,
+            range,
             row.verdict.map_or("", Verdict::name).to_string(),
-        ]);
+        ];
+        if record.control.is_some() {
+            let (median, range) = both(record.ratio_on_control(row));
+            cells.extend([median, range]);
+        }
+        table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(2).take(5) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        if !LEFT.contains(&i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table
 }
@@ -256,6 +290,27 @@ Wins:
             "{machine}"
         );
         assert_eq!(rest, expected, "\n{text}");
+    }
+
+    #[test]
+    fn the_control_stands_beside_and_its_failures_are_said() {
+        let mut runs = rounds("eevdf", &[100.0; 6]);
+        runs.extend(rounds("auto", &[90.0; 6]));
+        let mut whole = record(&["eevdf", "auto", "limit"], runs.clone());
+        runs.truncate(6);
+        runs.extend(rounds("auto", &[101.0, 101.0, 102.0, 102.0, 103.0, 103.0]));
+        runs.push(run("forkwait", "auto", 7, None));
+        whole.control = Some(Box::new(record(&["eevdf", "auto"], runs)));
+        assert!(whole.failed());
+        let text = text(&whole);
+        for line in [
+            "Control: the ratio on symmetric-fixed, whose 4 CPUs never change their speed.\n",
+            "| ratio |   95% interval | verdict | control |   95% interval |\n",
+            "| 0.900 | 0.900 .. 0.900 | win     |   1.020 | 1.010 .. 1.030 |\n",
+            "Failed on the control: forkwait under auto, once: broken\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
     }
 
     #[test]

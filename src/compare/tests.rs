@@ -72,7 +72,12 @@ pub fn record(schedulers: &[&str], runs: Vec<Run>) -> Record {
         kind: Kind::Emulated,
         cpufreq: false,
     };
-    Record::new(&plan, machine, runs, false)
+    let results = Results {
+        runs,
+        interrupted: false,
+        broken: None,
+    };
+    Record::new(&plan, machine, results)
 }
 
 fn workload(name: &str, run: PathBuf) -> Workload {
@@ -469,10 +474,10 @@ struct Interrupter {
 
 impl Watch for Interrupter {
     fn begin(&mut self, _: u32, _: u32, _: &str, _: &str) {
-        if self.runs_before == 0 {
-            self.sender.send(Event::Interrupted).unwrap();
+        match self.runs_before.checked_sub(1) {
+            Some(left) => self.runs_before = left,
+            None => self.sender.send(Event::Interrupted).unwrap(),
         }
-        self.runs_before -= 1;
     }
     fn end(&mut self, _: &Run) {}
     fn finish(&mut self) {}

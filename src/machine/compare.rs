@@ -5,7 +5,7 @@
 //! alone moves figures.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
 use super::args::{default_kit, machines_dir};
@@ -15,7 +15,7 @@ use super::flat::Variant;
 use super::kit::Kit;
 use super::{guest, in_guest, simulate, Base, Error, Job, AGENT};
 use crate::compare::engine::{Results, Watch};
-use crate::compare::machine::{Kind, Machine};
+use crate::compare::machine::{Kind, Machine, CONTROL};
 use crate::compare::plan::{self, order, Plan, Programs, Resolved};
 use crate::compare::record::{parse_metrics, Metric, Outcome, Run};
 
@@ -35,7 +35,7 @@ pub(super) const LIMIT_S: u64 = 3600;
 
 /// What is compared on: one machine with one image.
 pub struct Simulation {
-    base: Base,
+    base: Arc<Base>,
     machine: Description,
     migration_cost: bool,
     timeout: Duration,
@@ -62,7 +62,7 @@ impl Simulation {
         }
         let kit = Kit::load(&default_kit(&dir, args.arch), args.arch)?;
         Ok(Self {
-            base: Base::new(kit)?,
+            base: Arc::new(Base::new(kit)?),
             machine,
             migration_cost: args.migration_cost,
             timeout: args.timeout(),
@@ -83,6 +83,26 @@ impl Simulation {
             others: &[LIMIT, PINNED],
         };
         Plan::resolve_with(args, bench, &programs)
+    }
+
+    /// The same on the control: what of the plan has a meaning there. None if
+    /// this is the control, or nothing is left to be compared.
+    pub fn control(&self, plan: &Plan) -> Result<Option<(Self, Plan)>, Error> {
+        let Some(plan) = on_control(plan).filter(|_| self.machine.name != CONTROL) else {
+            return Ok(None);
+        };
+        let machine = Description::load(CONTROL, &machines_dir(None)?)?;
+        let cpus = machine.cpus().min(self.machine.cpus());
+        Ok(Some((
+            Self {
+                base: Arc::clone(&self.base),
+                machine: machine.cut(cpus).map_err(Error::Usage)?,
+                migration_cost: self.migration_cost,
+                timeout: self.timeout,
+                record: None,
+            },
+            plan,
+        )))
     }
 
     pub fn machine(&self) -> Machine {
@@ -224,6 +244,18 @@ fn in_order(plan: &Plan) -> Vec<Wanted> {
     all
 }
 
+/// Without the limits: where every CPU is always at its highest speed, one is no
+/// other than the kernel's own scheduler, and no CPU alone is faster than all.
+fn on_control(plan: &Plan) -> Option<Plan> {
+    let baseline = plan.schedulers[plan.baseline].label.clone();
+    let mut plan = plan.clone();
+    plan.schedulers
+        .retain(|scheduler| ![LIMIT, PINNED].contains(&scheduler.label.as_str()));
+    let found = |scheduler: &plan::Scheduler| scheduler.label == baseline;
+    plan.baseline = plan.schedulers.iter().position(found)?;
+    (plan.schedulers.len() > 1).then_some(plan)
+}
+
 /// Labels have arguments in them, of any kind.
 fn folder_name(label: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_.#=".contains(c);
@@ -300,6 +332,22 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!((all.len(), keys.len()), (24, 24));
+    }
+
+    #[test]
+    fn the_control_leaves_the_limits_out() {
+        let mut all = plan(4, 3);
+        all.schedulers[0].label = LIMIT.into();
+        all.schedulers[2].label = PINNED.into();
+        all.baseline = 3;
+        let control = on_control(&all).unwrap();
+        let labels: Vec<_> = control.schedulers.iter().map(|s| s.label.as_str()).collect();
+        assert_eq!((labels, control.baseline), (vec!["1", "3"], 1));
+        all.schedulers.remove(1);
+        all.baseline = 2;
+        assert_eq!(on_control(&all), None, "nothing to compare");
+        all.baseline = 0;
+        assert_eq!(on_control(&all), None, "a limit to compare with");
     }
 
     #[test]

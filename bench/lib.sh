@@ -24,15 +24,17 @@ make_scratch() {
     trap 'exit 143' TERM HUP
 }
 
-# Builds NAME.c of this workload. Linked statically, so that where it runs needs
-# no library, and renamed into place, so that a run never sees half of it.
+# compile [SOURCE [OPTION...]]: builds NAME.c of this workload, or another's
+# source, with further options for the compiler. Linked statically, so that where
+# it runs needs no library, and renamed into place, so that a run never sees half
+# of it.
 compile() {
-    local program=$kept/$workload source=$bench_dir/$workload.c cc=${CC:-gcc} new
-    [[ $program -nt $source && $program -nt $root/bench/common.h ]] && return 0
+    local program=$kept/$workload source=${1:-$bench_dir/$workload.c} cc=${CC:-gcc} new
+    [[ -x $program && -z $(find "$source" "$root"/bench/*.h "${BASH_SOURCE[0]}" -newer "$program") ]] && return 0
     have "$cc" || die "$cc is missing: run scripts/setup bench"
     mkdir -p "$kept" || die "cannot write $kept: set XDG_CACHE_HOME to a folder that can be written"
     new=$(mktemp "$program.XXXXXX")
-    if ! "$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source"; then
+    if ! "$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source" "${@:2}"; then
         rm -f "$new"
         die "cannot build $source: $cc's messages are above (a static libc is in Debian's libc6-dev)"
     fi

@@ -9,33 +9,16 @@
  * CHAINS independent chains run at once, each for SECONDS. Printed are the
  * mean and the 99th percentile of one link of a chain.
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../common.h"
-
-enum { MAX_LINKS = 1 << 20 };
-
-struct chain {
-	uint32_t nr_links;
-	uint32_t link_ns[MAX_LINKS];
-};
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "forkwait: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
+#include "../histogram.h"
 
 static void one_link(char *steps)
 {
-	char *argv[] = { "forkwait", "work", steps, NULL };
+	char *argv[] = { program_invocation_short_name, "work", steps, NULL };
 	int status;
 	pid_t pid = fork();
 
@@ -47,80 +30,59 @@ static void one_link(char *steps)
 	}
 	if (waitpid(pid, &status, 0) != pid)
 		fail("waitpid");
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		fprintf(stderr, "forkwait: a child failed with status %#x\n", status);
-		exit(1);
-	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		wrong("a child failed");
 }
 
-static void run_chain(struct chain *chain, uint64_t until, char *steps)
+static void run_chain(struct histogram *links, uint64_t until, char *steps)
 {
 	uint64_t start = now_ns();
 
-	while (start < until && chain->nr_links < MAX_LINKS) {
+	while (start < until) {
 		uint64_t end;
 
 		one_link(steps);
 		end = now_ns();
-		chain->link_ns[chain->nr_links++] = end - start < UINT32_MAX ? end - start :
-									       UINT32_MAX;
+		histogram_add(links, end - start);
 		start = end;
 	}
 }
 
-static int by_value(const void *a, const void *b)
+static void report(const struct histogram *chains, unsigned int nr_chains)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(const struct chain *chains, uint64_t nr_chains)
-{
-	uint64_t nr = 0, sum = 0, i, j;
-	uint32_t *all;
+	struct histogram *all = allocate(1, sizeof(*all));
+	unsigned int i;
 
 	for (i = 0; i < nr_chains; i++)
-		nr += chains[i].nr_links;
-	if (nr == 0) {
-		fprintf(stderr, "forkwait: not one link was finished\n");
-		exit(1);
-	}
-	all = calloc(nr, sizeof(*all));
-	if (!all)
-		fail("memory");
-	nr = 0;
-	for (i = 0; i < nr_chains; i++) {
-		for (j = 0; j < chains[i].nr_links; j++) {
-			all[nr++] = chains[i].link_ns[j];
-			sum += chains[i].link_ns[j];
-		}
-	}
-	qsort(all, nr, sizeof(*all), by_value);
-	printf("mean %.1f us lower\n", sum / 1e3 / nr);
-	printf("p99 %.1f us lower\n", all[(nr * 99 + 99) / 100 - 1] / 1e3);
+		histogram_merge(all, &chains[i]);
+	if (all->nr == 0)
+		wrong("not one link was finished");
+	print_us("", "mean", mean_ns(all));
+	print_us("", "p99", percentile_ns(all, 0.99));
 	free(all);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t nr_chains, until, i;
-	struct chain *chains;
+	struct histogram *chains; /* of each one's links, shared by all */
+	unsigned int nr_chains, i;
+	uint64_t until;
 
 	if (argc == 3 && strcmp(argv[1], "work") == 0) {
-		work(strtoull(argv[2], NULL, 10));
+		work(number(argv[2], 1, LONG_MAX));
 		return 0;
 	}
 	if (argc != 4) {
 		fprintf(stderr, "usage: forkwait SECONDS CHAINS STEPS\n");
 		return 2;
 	}
-	nr_chains = strtoull(argv[2], NULL, 10);
+	nr_chains = number(argv[2], 1, MAX_THREADS);
+	number(argv[3], 1, LONG_MAX);
 	chains = mmap(NULL, nr_chains * sizeof(*chains), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (chains == MAP_FAILED)
 		fail("memory");
-	until = now_ns() + strtoull(argv[1], NULL, 10) * 1000000000ull;
+	until = now_ns() + number(argv[1], 1, MAX_SECONDS) * NS_PER_S;
 	for (i = 0; i < nr_chains; i++) {
 		pid_t pid = fork();
 

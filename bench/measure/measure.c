@@ -19,21 +19,11 @@
  *       often it did.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../common.h"
 
@@ -57,42 +47,10 @@ static struct shared {
 static pid_t tasks[MAX_TASKS];
 static unsigned int nr_tasks;
 
-static void __attribute__((noreturn)) fail(const char *what)
-{
-	fprintf(stderr, "measure: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static long number(const char *text, long min, long max)
-{
-	char *end;
-	long n = strtol(text, &end, 10);
-
-	if (end == text || *end || n < min || n > max) {
-		fprintf(stderr, "measure: %s is not a whole number in %ld..%ld\n", text, min, max);
-		exit(2);
-	}
-	return n;
-}
-
-/* Returns false when `ns` have passed; 0 waits for ever. */
-static bool futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec ts = { ns / 1000000000, ns % 1000000000 };
-
-	return !syscall(SYS_futex, word, FUTEX_WAIT, value, ns ? &ts : NULL, NULL, 0) ||
-	       errno != ETIMEDOUT;
-}
-
-static void futex_wake_all(_Atomic uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE, MAX_TASKS, NULL, NULL, 0);
-}
-
 static void add_ready(void)
 {
 	atomic_fetch_add(&shared->ready, 1);
-	futex_wake_all(&shared->ready);
+	futex_wake(&shared->ready, INT_MAX, BETWEEN_PROCESSES);
 }
 
 static void await_ready(uint32_t wanted)
@@ -100,7 +58,8 @@ static void await_ready(uint32_t wanted)
 	uint32_t ready;
 
 	while ((ready = atomic_load(&shared->ready)) < wanted)
-		if (!futex_wait(&shared->ready, ready, PATIENCE_S * 1000000000ull)) {
+		if (!futex_wait(&shared->ready, ready, PATIENCE_S * (uint64_t)NS_PER_S,
+				BETWEEN_PROCESSES)) {
 			fprintf(stderr, "measure: only %u of %u tasks have run after %d s\n", ready,
 				wanted, PATIENCE_S);
 			exit(1);
@@ -109,10 +68,7 @@ static void await_ready(uint32_t wanted)
 
 static void sleep_us(uint64_t us)
 {
-	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
-
-	while (nanosleep(&ts, &ts) && errno == EINTR)
-		;
+	sleep_ns(us * NS_PER_US);
 }
 
 /* Forks a child that ends with its parent; 0 in the child. */
@@ -161,23 +117,21 @@ static void pin(int cpu)
 
 static double cpu_ms(pid_t pid)
 {
-	struct timespec ts;
 	clockid_t clock;
 
-	if ((errno = clock_getcpuclockid(pid, &clock)) || clock_gettime(clock, &ts))
+	if ((errno = clock_getcpuclockid(pid, &clock)))
 		fail("CPU clock of a hog");
-	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
+	return clock_ns(clock) / 1e6;
 }
 
 static void hog(int cpu, int nice)
 {
 	if (cpu >= 0)
 		pin(cpu);
-	if (setpriority(PRIO_PROCESS, 0, nice))
-		fail("setpriority");
+	set_nice(nice);
 	add_ready();
 	while (!atomic_load(&shared->go))
-		futex_wait(&shared->go, 0, 0);
+		futex_wait(&shared->go, 0, 0, BETWEEN_PROCESSES);
 	for (;;)
 		work(WORK_STEPS);
 }
@@ -186,7 +140,8 @@ static void hogs(int argc, char **argv)
 {
 	static double before[MAX_TASKS], after[MAX_TASKS];
 	static int nice[MAX_TASKS];
-	long seconds = number(argv[0], 1, 3600), cpu = number(argv[1], -1, MAX_CPUS - 1), count;
+	long seconds = number(argv[0], 1, MAX_SECONDS), cpu = number(argv[1], -1, MAX_CPUS - 1),
+	     count;
 	unsigned int i;
 	char *colon;
 
@@ -205,7 +160,7 @@ static void hogs(int argc, char **argv)
 	}
 	await_ready(nr_tasks);
 	atomic_store(&shared->go, 1);
-	futex_wake_all(&shared->go);
+	futex_wake(&shared->go, INT_MAX, BETWEEN_PROCESSES);
 	/* The first moments, while they find their places, do not count. */
 	sleep_us(500000);
 	for (i = 0; i < nr_tasks; i++)
@@ -228,7 +183,7 @@ static void spreading_hog(uint32_t nr_cpus)
 		if (cpu >= 0 && cpu < MAX_CPUS && !atomic_exchange(&shared->reached[cpu], true)) {
 			if (atomic_fetch_add(&shared->ready, 1) + 1 == nr_cpus) {
 				atomic_store(&shared->reached_ns, now_ns());
-				futex_wake_all(&shared->ready);
+				futex_wake(&shared->ready, INT_MAX, BETWEEN_PROCESSES);
 			}
 		}
 		work(WORK_STEPS / 10);
@@ -249,7 +204,8 @@ static void spread_once(long nr, uint32_t nr_cpus)
 			spreading_hog(nr_cpus);
 	}
 	while ((ready = atomic_load(&shared->ready)) < nr_cpus && all)
-		all = futex_wait(&shared->ready, ready, PATIENCE_S * 1000000000ull);
+		all = futex_wait(&shared->ready, ready, PATIENCE_S * (uint64_t)NS_PER_S,
+				 BETWEEN_PROCESSES);
 	while (all && !atomic_load(&shared->reached_ns))
 		sched_yield();
 	end_all();
@@ -278,7 +234,7 @@ static void spread(int argc, char **argv)
 
 static void children(int argc, char **argv)
 {
-	long count = number(argv[0], 1, 1000000), busy_ns = number(argv[1], 0, 1000000) * 1000;
+	long count = number(argv[0], 1, 1000000), busy_ns = number(argv[1], 0, 1000000) * NS_PER_US;
 	long i, stayed = 0;
 
 	(void)argc;
@@ -304,14 +260,6 @@ static void children(int argc, char **argv)
 }
 
 /* ---- mix ---- */
-
-static uint32_t next_random(uint32_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 17;
-	*state ^= *state << 5;
-	return *state;
-}
 
 /* Busy for 0 to 8 ms of CPU time, asleep for 0 to 4 ms. */
 static void mix_hog(uint32_t seed)
@@ -395,7 +343,7 @@ static unsigned long churn(uint64_t until, const cpu_set_t *all)
 
 static void mix(int argc, char **argv)
 {
-	long seconds = number(argv[0], 1, 3600);
+	long seconds = number(argv[0], 1, MAX_SECONDS);
 	cpu_set_t all;
 	int cpus, i;
 
@@ -416,7 +364,7 @@ static void mix(int argc, char **argv)
 		if (!start())
 			mix_sleeper(seed + 1);
 	}
-	printf("affinity_changes %lu\n", churn(now_ns() + seconds * 1000000000ull, &all));
+	printf("affinity_changes %lu\n", churn(now_ns() + seconds * (uint64_t)NS_PER_S, &all));
 	atomic_store(&shared->stop, true);
 	end_all();
 }

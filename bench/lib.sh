@@ -51,6 +51,18 @@ compiled() {
 # number NAME VALUE: VALUE is a whole number above 0.
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || die "$1=$2 is not a whole number above 0"; }
 
+# nice_values NAME COUNT LIST: so many nice values, separated by spaces; they are
+# then in `values`.
+nice_values() {
+    local value
+    # shellcheck disable=SC2034 # used by the workloads
+    read -ra values <<<"$3"
+    ((${#values[@]} == $2)) || die "$1=$3: $2 nice values are wanted"
+    for value in "${values[@]}"; do
+        [[ $value =~ ^-?[0-9]+$ ]] && ((value >= -20 && value <= 19)) || die "$1=$3: a nice value is in -20..19"
+    done
+}
+
 # metric NAME VALUE UNIT lower|higher: which of the two is better.
 metric() { printf '%s %s %s %s\n' "$1" "$2" "$3" "$4"; }
 

@@ -84,9 +84,9 @@ static void *link_main(void *arg)
 		if (last)
 			while (atomic_load(&released) != round)
 				work(LOOK_STEPS);
-		begin = cpu_ns();
 		if (!last)
 			pthread_mutex_lock(&next->lock);
+		begin = cpu_ns();
 		work(steps);
 		self->section_ns = cpu_ns() - begin;
 		if (!last)

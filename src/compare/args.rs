@@ -15,7 +15,7 @@ use crate::machine::Arch;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Workloads, separated by commas; each is a folder of the bench folder
-    /// [default: all there are]
+    /// [default: all but those that a file only-when-named says to be too much]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub workloads: Vec<String>,
 

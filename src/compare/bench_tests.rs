@@ -70,6 +70,113 @@ fn configure_measures() {
     assert!(metrics[0].value > 1.0, "{metrics:?}");
 }
 
+/// Of waits for a lock: the named figures, in this order.
+fn waits(name: &str, small: &[(&str, &str)], wanted: &[&str]) -> Vec<f64> {
+    let metrics = bench(name, small);
+    assert_eq!(names(&metrics), wanted);
+    assert!(
+        metrics.iter().all(|metric| metric.value > 0.0),
+        "{metrics:?}"
+    );
+    metrics.iter().map(|metric| metric.value).collect()
+}
+
+/// Every wait is at least as long as the critical section in its way, and the
+/// ratio is that of the two figures.
+fn check_inversion(name: &str, small: &[(&str, &str)]) {
+    let figures = waits(
+        name,
+        small,
+        &[
+            "wait_mean",
+            "wait_p50",
+            "wait_p99",
+            "wait_longest",
+            "section_longest",
+            "p99_in_sections",
+        ],
+    );
+    let [mean, p50, p99, longest, section, ratio] = figures[..] else {
+        panic!("{figures:?}");
+    };
+    assert!(p50 <= p99 && p99 <= longest, "{figures:?}");
+    assert!(mean <= longest && section <= longest, "{figures:?}");
+    assert!((ratio - p99 / section).abs() < 0.01 * ratio, "{figures:?}");
+}
+
+#[test]
+fn inversion_measures() {
+    check_inversion(
+        "inversion",
+        &[
+            ("INVERSION_SECONDS", "1"),
+            ("INVERSION_HOGS", "1"),
+            ("INVERSION_STEPS", "100000"),
+        ],
+    );
+}
+
+#[test]
+fn chain_measures() {
+    check_inversion(
+        "chain",
+        &[
+            ("CHAIN_SECONDS", "1"),
+            ("CHAIN_HOGS", "1"),
+            ("CHAIN_STEPS", "30000"),
+        ],
+    );
+}
+
+#[test]
+fn oversubscribed_measures() {
+    let figures = waits(
+        "oversubscribed",
+        &[("OVERSUBSCRIBED_SECONDS", "1")],
+        &["throughput", "wait_p99", "wait_longest"],
+    );
+    assert!(figures[1] <= figures[2], "{figures:?}");
+}
+
+#[test]
+fn critical_measures() {
+    let figures = waits(
+        "critical",
+        &[("CRITICAL_SECONDS", "1"), ("CRITICAL_LENGTHS", "5 500")],
+        &[
+            "throughput_5us",
+            "wait_longest_5us",
+            "throughput_500us",
+            "wait_longest_500us",
+        ],
+    );
+    assert!(figures[0] > figures[2], "{figures:?}");
+}
+
+#[test]
+fn nice_values_are_checked() {
+    for (value, complaint) in [
+        ("0 0", "3 nice values are wanted"),
+        ("0 0 99", "a nice value is in -20..19"),
+    ] {
+        let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/inversion/run");
+        let output = Command::new(run)
+            .env("INVERSION_NICE", value)
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            format!("bench/inversion/run: INVERSION_NICE={value}: {complaint}\n")
+        );
+    }
+}
+
+#[test]
+fn losers_measures() {
+    let small = [("LOSERS_SECONDS", "1"), ("LOSERS_THREADS", "3")];
+    waits("losers", &small, &["barriers", "jobs", "holds"]);
+}
+
 #[test]
 fn workloads_refuse_nonsense_in_one_line() {
     for (name, variable) in [
@@ -77,6 +184,11 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("schbench", "SCHBENCH_WORKERS"),
         ("configure", "CONFIGURE_CHECKS"),
         ("hackbench", "HACKBENCH_LOOPS"),
+        ("inversion", "INVERSION_HOGS"),
+        ("chain", "CHAIN_DEPTH"),
+        ("oversubscribed", "OVERSUBSCRIBED_THREADS"),
+        ("critical", "CRITICAL_LENGTHS"),
+        ("losers", "LOSERS_SECONDS"),
         ("kbuild", "KBUILD_JOBS"),
     ] {
         let run = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -15,6 +15,10 @@ use crate::mode::Mode;
 /// No scheduler of sched_ext: the kernel's own.
 const KERNEL: &str = "eevdf";
 
+/// A workload with a file of this name in its folder, which says why, runs only
+/// when it is named.
+const ONLY_WHEN_NAMED: &str = "only-when-named";
+
 /// The programs of the scx project, for suggestions only: any other program
 /// whose name begins with `scx_` will do.
 const PEERS: [&str; 12] = [
@@ -40,6 +44,8 @@ pub enum Error {
     BenchDir { dir: String, reason: String },
     #[error("no workload in {0}: it holds no folder with an executable `run`")]
     NoWorkloads(String),
+    #[error("each workload in {dir} runs only when it is named: --workloads {}", .known.join(","))]
+    OnlyWhenNamed { dir: String, known: Vec<String> },
     #[error("unknown workload {name}{}: there are {}", did_you_mean(.nearest), .known.join(", "))]
     UnknownWorkload {
         name: String,
@@ -301,7 +307,16 @@ fn choose_workloads(
         return Err(Error::NoWorkloads(dir.display().to_string()));
     }
     if wanted.is_empty() {
-        return Ok(found);
+        let (named, usual): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|workload| workload.run.with_file_name(ONLY_WHEN_NAMED).exists());
+        if usual.is_empty() {
+            return Err(Error::OnlyWhenNamed {
+                dir: dir.display().to_string(),
+                known: named.into_iter().map(|workload| workload.name).collect(),
+            });
+        }
+        return Ok(usual);
     }
     let mut chosen: Vec<Workload> = Vec::new();
     for name in wanted {
@@ -485,6 +500,29 @@ mod tests {
         assert_eq!(
             names(&["--workloads=kbuild,forkwait,kbuild"]),
             ["kbuild", "forkwait"]
+        );
+    }
+
+    #[test]
+    fn a_workload_may_run_only_when_named() {
+        let here = here();
+        let mark = |name: &str| {
+            let folder = here.dir.path().join("bench").join(name);
+            fs::write(folder.join(ONLY_WHEN_NAMED), "It takes an hour.").unwrap();
+        };
+        let names = |line: &[&str]| -> Result<Vec<_>, String> {
+            let resolved = resolve_in(&here, line).map_err(|error| error.to_string())?;
+            let workloads = resolved.plan.workloads.into_iter();
+            Ok(workloads.map(|workload| workload.name).collect())
+        };
+        mark("kbuild");
+        assert_eq!(names(&[]).unwrap(), ["forkwait"]);
+        assert_eq!(names(&["--workloads=kbuild"]).unwrap(), ["kbuild"]);
+        mark("forkwait");
+        let error = names(&[]).unwrap_err();
+        assert!(
+            error.ends_with("named: --workloads forkwait,kbuild"),
+            "{error}"
         );
     }
 

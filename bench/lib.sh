@@ -29,13 +29,14 @@ make_scratch() {
 # it runs needs no library, and renamed into place, so that a run never sees half
 # of it.
 compile() {
-    local program=$kept/$workload source=${1:-$bench_dir/$workload.c} cc=${CC:-gcc} new
+    local program=$kept/$workload source=${1:-$bench_dir/$workload.c} cc=${CC:-gcc} new messages
     [[ -x $program && -z $(find "$source" "$root"/bench/*.h "${BASH_SOURCE[0]}" -newer "$program") ]] && return 0
     have "$cc" || die "$cc is missing: run scripts/setup bench"
     mkdir -p "$kept" || die "cannot write $kept: set XDG_CACHE_HOME to a folder that can be written"
     new=$(mktemp "$program.XXXXXX")
-    if ! "$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source" "${@:2}"; then
+    if ! messages=$("$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source" "${@:2}" 2>&1); then
         rm -f "$new"
+        printf '%s\n' "$messages" >&2
         die "cannot build $source: $cc's messages are above (a static libc is in Debian's libc6-dev)"
     fi
     chmod 755 "$new"

@@ -10,8 +10,9 @@ find_postgres() {
         [[ ! -x $candidate/postgres || ! -x $candidate/initdb || ! -x $candidate/pgbench ]] || programs=$candidate
     done
     [[ ${programs-} ]] || return 1
-    [[ $programs != "$kept"/* ]] ||
-        export LD_LIBRARY_PATH=$kept/programs/usr/lib/$(uname -m)-linux-gnu
+    [[ $programs == "$kept"/* ]] || return 0
+    LD_LIBRARY_PATH=$(printf '%s:' "$kept"/programs/usr/lib/*-linux-gnu)
+    export LD_LIBRARY_PATH
 }
 
 # A server refuses to run as root.

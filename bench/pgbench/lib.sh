@@ -15,13 +15,12 @@ find_postgres() {
     export LD_LIBRARY_PATH
 }
 
-# A server refuses to run as root.
+# A server refuses to run as root, and nobody else may look into root's cache.
 as_user() {
-    if ((EUID)); then
-        exec "$@"
-    else
-        exec setpriv --reuid=nobody --regid=nogroup --clear-groups -- "$@"
-    fi
+    local -a reach=()
+    ((EUID)) && exec "$@"
+    [[ $programs != "$kept"/* ]] || reach=(--inh-caps=+dac_override --ambient-caps=+dac_override)
+    exec setpriv --reuid=nobody --regid=nogroup --clear-groups "${reach[@]}" -- "$@"
 }
 
 # Runs a program of PostgreSQL; its last words are the reason of a failure.

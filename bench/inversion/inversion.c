@@ -17,8 +17,9 @@
  *
  * Printed are the waits of the high thread, the longest critical section (what
  * the links computed between the beginning of a wait and its end, by their own
- * CPU clocks, so without the time when they were kept from running), and the p99
- * wait as a multiple of it.
+ * CPU clocks, so without the time when they were kept from running), the p99 wait
+ * as a multiple of it, and how many waits there were in a second: a p99 of few is
+ * the longest.
  */
 #define _GNU_SOURCE
 #include "../common.h"
@@ -140,7 +141,7 @@ static void *high_main(void *arg)
 	return NULL;
 }
 
-static void report(void)
+static void report(uint64_t elapsed_ns)
 {
 	double p99 = percentile_ns(&waits, 0.99);
 
@@ -154,13 +155,14 @@ static void report(void)
 	print_us("wait_", "longest", waits.longest_ns);
 	print_us("section_", "longest", longest_section_ns);
 	printf("p99_in_sections %.3f x lower\n", p99 / longest_section_ns);
+	printf("waits %.3f 1/s higher\n", (double)waits.nr * NS_PER_S / elapsed_ns);
 }
 
 int main(int argc, char **argv)
 {
 	unsigned int nr_hogs, i;
 	pthread_t waiter, *hogs;
-	uint64_t seconds;
+	uint64_t seconds, elapsed_ns;
 
 	if (argc != 8) {
 		fprintf(stderr, "usage: inversion SECONDS DEPTH HOGS STEPS LOW MIDDLE HIGH\n");
@@ -183,12 +185,12 @@ int main(int argc, char **argv)
 	hogs = allocate(nr_hogs, sizeof(*hogs));
 	for (i = 0; i < nr_hogs; i++)
 		start_thread(&hogs[i], hog_main, NULL);
-	measure_for(seconds * NS_PER_S);
+	elapsed_ns = measure_for(seconds * NS_PER_S);
 	join_thread(waiter);
 	for (i = 0; i < depth; i++)
 		join_thread(links[i].thread);
 	for (i = 0; i < nr_hogs; i++)
 		join_thread(hogs[i]);
-	report();
+	report(elapsed_ns);
 	return 0;
 }

@@ -94,14 +94,17 @@ fn check_inversion(name: &str, small: &[(&str, &str)]) {
             "wait_longest",
             "section_longest",
             "p99_in_sections",
+            "waits",
         ],
     );
-    let [mean, p50, p99, longest, section, ratio] = figures[..] else {
+    let [mean, p50, p99, longest, section, ratio, waits] = figures[..] else {
         panic!("{figures:?}");
     };
     assert!(p50 <= p99 && p99 <= longest, "{figures:?}");
     assert!(mean <= longest && section <= longest, "{figures:?}");
     assert!((ratio - p99 / section).abs() < 0.01 * ratio, "{figures:?}");
+    // One after the other; the last one may end later than the second does.
+    assert!(waits * mean <= 1.01e6 + longest, "{figures:?}");
 }
 
 #[test]

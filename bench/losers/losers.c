@@ -167,14 +167,16 @@ static unsigned int nr_locks;
 static void *holds_main(void *arg)
 {
 	struct worker *self = arg;
+	uint64_t guarded;
 	unsigned int i;
 
 	begin_together();
 	while (phase() != OVER) {
 		i = next_random(&self->random) % nr_locks;
 		pthread_mutex_lock(&locks[i].mutex);
+		guarded = locks[i].nr_guarded;
 		work(HOLD_STEPS);
-		locks[i].nr_guarded++;
+		locks[i].nr_guarded = guarded + 1;
 		pthread_mutex_unlock(&locks[i].mutex);
 		count(self);
 		work(PAUSE_STEPS);

@@ -28,7 +28,7 @@ static volatile uint64_t nr_guarded;
 static void *worker_main(void *arg)
 {
 	struct worker *self = arg;
-	uint64_t begin, end;
+	uint64_t begin, end, guarded;
 	bool counts;
 
 	begin_together();
@@ -38,8 +38,9 @@ static void *worker_main(void *arg)
 		begin = now_ns();
 		pthread_mutex_lock(&mutex);
 		end = now_ns();
+		guarded = nr_guarded;
 		work(hold_steps);
-		nr_guarded++;
+		nr_guarded = guarded + 1;
 		pthread_mutex_unlock(&mutex);
 		self->nr_sections++;
 		if (counts)

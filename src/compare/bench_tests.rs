@@ -30,6 +30,76 @@ fn bench(name: &str, small: &[(&str, &str)]) -> Vec<Metric> {
     metrics
 }
 
+/// Reads nanoseconds, adds them to two histograms in turn, and prints the number,
+/// the mean and three percentiles of both merged, and the longest.
+const HISTOGRAM: &str = r#"
+#define _GNU_SOURCE
+#include "histogram.h"
+int main(void)
+{
+    static struct histogram parts[2], all;
+    unsigned long ns, i = 0;
+    while (scanf("%lu", &ns) == 1)
+        histogram_add(&parts[i++ % 2], ns);
+    histogram_merge(&all, &parts[0]);
+    histogram_merge(&all, &parts[1]);
+    printf("%lu %f %f %f %f %lu\n", all.nr, mean_ns(&all), percentile_ns(&all, 0.5),
+           percentile_ns(&all, 0.99), percentile_ns(&all, 0.999), all.longest_ns);
+    return 0;
+}
+"#;
+
+/// From 1 ns to half a minute, as the programs see them.
+#[test]
+fn histograms_are_off_by_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("h.c"), dir.path().join("h"));
+    std::fs::write(&source, HISTOGRAM).unwrap();
+    let status = Command::new("gcc")
+        .arg("-I")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("bench"))
+        .arg("-o")
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    for factor in [1.01, 1.1, 2.0] {
+        let mut values: Vec<u64> = (0..2500)
+            .map(|i| f64::powi(factor, i % 2489) as u64)
+            .filter(|ns| (1..30_000_000_000).contains(ns))
+            .collect();
+        let text: String = values.iter().map(|ns| format!("{ns} ")).collect();
+        let input = dir.path().join("input");
+        std::fs::write(&input, text).unwrap();
+        let output = Command::new(&program)
+            .stdin(std::fs::File::open(&input).unwrap())
+            .output()
+            .unwrap();
+        let got: Vec<f64> = String::from_utf8(output.stdout)
+            .unwrap()
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        values.sort();
+        let exact = |share: f64| values[(values.len() as f64 * share) as usize] as f64;
+        let wanted = [
+            values.len() as f64,
+            values.iter().sum::<u64>() as f64 / values.len() as f64,
+            exact(0.5),
+            exact(0.99),
+            exact(0.999),
+            values[values.len() - 1] as f64,
+        ];
+        for (got, wanted) in got.iter().zip(wanted) {
+            assert!(
+                (got - wanted).abs() <= 0.002 * wanted,
+                "{got} for {wanted}, factor {factor}"
+            );
+        }
+        assert_eq!(got.len(), wanted.len());
+    }
+}
+
 fn names(metrics: &[Metric]) -> Vec<&str> {
     metrics.iter().map(|metric| metric.name.as_str()).collect()
 }

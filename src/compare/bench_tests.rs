@@ -162,16 +162,18 @@ fn check_inversion(name: &str, small: &[(&str, &str)]) {
             "wait_p50",
             "wait_p99",
             "wait_longest",
+            "section_p50",
             "section_longest",
             "p99_in_sections",
             "waits",
         ],
     );
-    let [mean, p50, p99, longest, section, ratio, waits] = figures[..] else {
+    let [mean, p50, p99, longest, usual, section, ratio, waits] = figures[..] else {
         panic!("{figures:?}");
     };
     assert!(p50 <= p99 && p99 <= longest, "{figures:?}");
     assert!(mean <= longest && section <= longest, "{figures:?}");
+    assert!(usual <= section && usual <= p50, "{figures:?}");
     assert!((ratio - p99 / section).abs() < 0.01 * ratio, "{figures:?}");
     // One after the other; the last one may end later than the second does.
     assert!(waits * mean <= 1.01e6 + longest, "{figures:?}");

@@ -217,7 +217,10 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (arrives || tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
-	preempts = arrives && fl_is_busy(cpu) && may_preempt(cctx, tctx->deadline, now);
+	if (tctx->spin.behind)
+		tctx->deadline = fl_spin_deadline(tctx, cpu);
+	preempts = arrives && fl_is_busy(cpu) &&
+		   (may_preempt(cctx, tctx->deadline, now) || cctx->spinner == p->tgid);
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -271,10 +274,12 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	}
 
 	/* @prev used up its slice and wants to go on. */
+	tctx = fl_task(prev);
+	if (tctx && fl_spin_give_way(prev, tctx, cpu))
+		return;
 	now = scx_bpf_now();
 	if (fl_balance(cpu, now))
 		return;
-	tctx = fl_task(prev);
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start && head != FL_NONE) {
 		/* Its vtime is charged when it stops; look ahead to that. */
@@ -299,6 +304,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->leave_at = 0;
 	cctx->running_away = tctx ? tctx->away : 0;
 	cctx->running_since = now;
+	cctx->spinner = 0;
 	if (!tctx)
 		return;
 
@@ -311,6 +317,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
 						tctx->weight);
 	tctx->run_start = now;
+	tctx->spin.behind = 0;
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -327,9 +334,12 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct task_struct *waiting;
+	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now();
 
 	fl_freq_tick(cpu, now);
+	if (tctx)
+		fl_spin_tick(p, tctx, cpu);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
@@ -342,6 +352,17 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	idle = scx_bpf_pick_idle_cpu(waiting->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* Without this, the kernel would end the slice by itself. */
+bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = fl_task(from);
+
+	if (tctx)
+		fl_spin_yield(from, tctx, scx_bpf_now());
+	scx_bpf_task_set_slice(from, 0);
+	return false;
 }
 
 void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
@@ -363,8 +384,10 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
 	fl_learn_stop(p, tctx, now, runnable);
-	if (!runnable)
+	if (!runnable) {
+		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
+	}
 }
 
 void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
@@ -422,6 +445,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	u32 cpu;
 	int err;
 
+	fl_spin_init();
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
 		if (!err)
@@ -447,6 +471,7 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .dispatch	= (void *)freqlock_dispatch,
 	       .running		= (void *)freqlock_running,
 	       .tick		= (void *)freqlock_tick,
+	       .yield		= (void *)freqlock_yield,
 	       .stopping	= (void *)freqlock_stopping,
 	       .set_weight	= (void *)freqlock_set_weight,
 	       .init_task	= (void *)freqlock_init_task,

@@ -70,3 +70,13 @@ STAT(class_full, learn, "Fork classes that could not be stored")
 STAT(cpuperf_set, freq, "Requests for speed made to schedutil")
 STAT(freq_sample, freq, "Measured CPU speeds taken in")
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")
+
+/* Spinners. */
+STAT(spin_looked, spin, "Ticks that hit a task of a process with several threads in user mode")
+STAT(spin_tick, spin, "Such ticks at which the task was taken for a spinner")
+STAT(spin_found, spin, "Spinners found at ticks")
+STAT(spin_storm, spin, "Storms of sched_yield found")
+STAT(spin_gave_way, spin, "Spinners that gave way to a task of their process")
+STAT(spin_alone, spin, "Spinners at the end of a slice that found no task of their process to give way to")
+STAT(spin_ended, spin, "Spinners that ended: they slept, or a tick found them elsewhere")
+STAT(spin_unreadable, spin, "Ticks at which the code around the instruction pointer could not be read")

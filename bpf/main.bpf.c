@@ -213,8 +213,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	count_unasked(p, tctx, enq_flags);
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
-	/* A task whose slice is over goes on from where it is: no credit to bound. */
-	if (arrives || tctx->vtime_cpu != cpu)
+	/*
+	 * A task whose slice is over goes on from where it is, with no credit to
+	 * bound; but giving way earns no more of it than sleep does.
+	 */
+	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
 	if (tctx->spin.behind)
@@ -339,7 +342,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 
 	fl_freq_tick(cpu, now);
 	if (tctx)
-		fl_spin_tick(p, tctx, cpu);
+		fl_spin_tick(p, tctx, cpu, now);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)

@@ -9,10 +9,11 @@
  *    costs one comparison of registers a tick. A storm of sched_yield is another
  *    sign.
  * 2. A spinner's slice ends at each tick at which the signs are there. Before it
- *    may go on, its CPU looks for a runnable task of the same process, in its own
- *    queue and then in those of the nearest CPUs, and runs the first one; the
- *    spinner goes behind those in its own queue. Its vtime is charged as always,
- *    so it has lost nothing when the wait is over.
+ *    may go on, its CPU looks for a runnable task of the same process that was not
+ *    seen spinning, in its own queue and then in those of the nearest CPUs, and
+ *    runs the first one. The spinner goes behind those in its own queue; where all
+ *    of them spin, they take turns. Its vtime is charged as always; what it is owed
+ *    when the wait is over is bounded as the credit of a sleeper is.
  * 3. It ends when it sleeps, or with the first tick that finds it elsewhere.
  *
  * No count of runnable tasks is kept for each process: the queues are looked at
@@ -79,36 +80,40 @@ static bool code_waits(const struct spin_watch *w, u64 ip)
 #else
 	marks = spin_marks_arm64(code, ip - begin);
 #endif
-	return spin_verdict(w, marks);
+	return spin_verdict(w, marks, tunables.spin_ticks);
 }
 
 /* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */
-bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu)
+bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+		  u64 now)
 {
 	struct spin_watch *w = &tctx->spin;
-	struct spin_sample now = {};
+	struct spin_sample sample = {};
 	struct pt_regs *regs;
+	u64 ran;
 	bool spins;
 
-	if (!tunables.spin || p->signal->nr_threads < 2)
+	if (!tunables.spin || p->signal->nr_threads < 2 || !tctx->run_start)
 		return false;
 	/* In the kernel: no sign for and none against it. */
 	regs = user_regs(p);
 	if (!regs)
 		return false;
 	fl_count(spin_looked);
-	take_sample(&now, regs);
-	spins = spin_watch_tick(w, &now, tunables.spin_window_bytes, tunables.spin_ticks) &&
-		code_waits(w, now.ip);
+	take_sample(&sample, regs);
+	ran = tctx->ran + now - tctx->run_start;
+	spins = spin_watch_tick(w, &sample, ran, tunables.spin_window_bytes, tunables.spin_ticks) &&
+		code_waits(w, sample.ip);
+	if (spins)
+		w->known = sample.ip;
+	spins |= spin_storms(w, ran);
 	if (spins) {
 		fl_count(spin_tick);
-		w->known = now.ip;
 		if (!w->spinning)
 			fl_count(spin_found);
 		scx_bpf_task_set_slice(p, 0);
 	} else if (w->spinning) {
 		fl_count(spin_ended);
-		w->yields = 0;
 	}
 	w->spinning = spins;
 	fl_cpu(cpu)->spinner = spins ? p->tgid : 0;
@@ -139,8 +144,8 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
 }
 
 /*
- * Run the first task of process @tgid in the queue of CPU @from on @cpu, and note
- * in @w where the last one of them is.
+ * Run the first task of process @tgid in the queue of CPU @from on @cpu that does
+ * not spin, and note in @w where the last one of them all is.
  */
 static bool take_peer(struct spin_watch *w, s32 from, s32 cpu, u32 tgid)
 {
@@ -161,7 +166,8 @@ static bool take_peer(struct spin_watch *w, s32 from, s32 cpu, u32 tgid)
 			if (!w->least || tctx->weight < w->least)
 				w->least = tctx->weight;
 		}
-		if (taken || !fl_allowed(p, cpu) || (from != cpu && is_migration_disabled(p)))
+		if (taken || (tctx && tctx->spin.spinning) || !fl_allowed(p, cpu) ||
+		    (from != cpu && is_migration_disabled(p)))
 			continue;
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		if (taken && from != cpu)
@@ -170,7 +176,12 @@ static bool take_peer(struct spin_watch *w, s32 from, s32 cpu, u32 tgid)
 	return taken;
 }
 
-/* @prev spins on @cpu and its slice is over: run a task of its process instead, if one waits. */
+/*
+ * @prev spins on @cpu and its slice is over: run a task of its process instead,
+ * if one waits. What others know of being a spinner may be a slice old: a task
+ * that got what it waited for is passed over here, and runs when its deadline
+ * comes.
+ */
 bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		      s32 cpu)
 {
@@ -196,6 +207,10 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 			fl_count(spin_gave_way);
 			return true;
 		}
+	}
+	if (w->behind && fl_take_own(cpu)) {
+		fl_count(spin_turn);
+		return true;
 	}
 	fl_count(spin_alone);
 	return false;

@@ -17,13 +17,14 @@
 #include "deadline.h"
 
 enum {
-	SPIN_REGS = 32,        /* general registers and stack pointer, low halves */
-	SPIN_CODE = 64,        /* bytes of code that are looked at */
-	SPIN_BEFORE = 32,      /* of them, so many before the instruction pointer */
-	SPIN_DRIFT = 1 << 16,  /* a register of a loop with PAUSE moves less than this, */
-	SPIN_LITTLE = 64,      /* and one of a loop with a compare-exchange */
-	SPIN_STORM = 8,        /* so many calls of sched_yield in a row are a storm, */
-	SPIN_YIELD_NS = 200000 /* with less CPU time than this between two */
+	SPIN_REGS = 32,         /* general registers and stack pointer, low halves */
+	SPIN_CODE = 64,         /* bytes of code that are looked at */
+	SPIN_BEFORE = 32,       /* of them, so many before the instruction pointer */
+	SPIN_DRIFT = 1 << 16,   /* a register of a loop with PAUSE moves less than this, */
+	SPIN_APART_NS = 500000, /* of CPU time are between two ticks that count */
+	SPIN_LITTLE = 64,       /* and one of a loop with a compare-exchange */
+	SPIN_STORM = 8,         /* so many calls of sched_yield in a row are a storm, */
+	SPIN_YIELD_NS = 200000  /* with less CPU time than this between two */
 };
 
 /* What stands in the loop around an instruction pointer. */
@@ -44,7 +45,8 @@ struct spin_sample {
 struct spin_watch {
 	struct spin_sample last; /* its ip is that of the first of @ticks */
 	u64 known;               /* where it was found spinning, 0 nowhere */
-	u64 yield_ran;           /* CPU time since it last slept, at its last sched_yield */
+	u64 ran;                 /* CPU time since it last slept, at the last tick, */
+	u64 yield_ran;           /* and at its last sched_yield */
 	u64 behind;              /* deadline of the last task of its process before it, 0 none */
 	u64 least;               /* weight of the least favoured of them */
 	u32 change;              /* of the registers since the last tick */
@@ -75,21 +77,31 @@ static inline u32 spin_change(const struct spin_sample *a, const struct spin_sam
 }
 
 /*
- * Take in @now. True if it is time to look at the code: there was no progress
- * for @need ticks, or the task is where it was found spinning before.
+ * Take in @now, after @ran ns of CPU time since the task last slept. True if it is
+ * time to look at the code: nothing moved much for @need ticks, or the task is
+ * where it was found spinning before.
+ *
+ * A tick that comes with hardly any CPU time since the one before, late ones and
+ * those of a virtual machine that did not run, says nothing of standing still.
  */
-static inline bool spin_watch_tick(struct spin_watch *w, const struct spin_sample *now, u64 window,
-				   u64 need)
+static inline bool spin_watch_tick(struct spin_watch *w, const struct spin_sample *now, u64 ran,
+				   u64 window, u64 need)
 {
-	u64 first = w->last.ip;
+	bool there = w->ticks && spin_near(w->last.ip, now->ip, window);
+	u64 first = there ? w->last.ip : now->ip;
 
 	w->change = spin_change(&w->last, now);
-	if (w->ticks && spin_near(first, now->ip, window) && w->change < SPIN_DRIFT) {
+	if (there && w->change < SPIN_DRIFT) {
+		if (ran - w->ran < SPIN_APART_NS)
+			return w->spinning;
 		w->ticks += w->ticks < 0xffff;
 	} else {
+		/* Progress in the very place: it does not only wait there. */
+		if (there)
+			w->known = 0;
 		w->ticks = 1;
-		first = now->ip;
 	}
+	w->ran = ran;
 	w->last = *now;
 	w->last.ip = first;
 	return w->ticks >= need || (w->known && spin_near(w->known, now->ip, window));
@@ -97,21 +109,22 @@ static inline bool spin_watch_tick(struct spin_watch *w, const struct spin_sampl
 
 /*
  * The verdict on a task for which spin_watch_tick() was true, by the @marks in
- * its code. At the first of its ticks nothing is known of its registers: then
- * only a loop that says that it waits is taken for one.
+ * its code. A loop that does not say that it waits must stand still for a tick
+ * more than @need. At the first of its ticks nothing is known of its registers:
+ * in a known place then PAUSE is enough.
  */
-static inline bool spin_verdict(const struct spin_watch *w, u32 marks)
+static inline bool spin_verdict(const struct spin_watch *w, u32 marks, u64 need)
 {
-	bool fresh = w->ticks < 2;
-
 	if (marks & SPIN_PAUSE)
-		return fresh || w->change < SPIN_DRIFT;
+		return w->ticks < 2 || w->change < SPIN_DRIFT;
+	if (w->ticks < 2)
+		return false;
 	if (marks & SPIN_CMPXCHG)
-		return fresh || w->change < SPIN_LITTLE;
-	return (marks & SPIN_LOOP) && !(marks & SPIN_WORKS) && !fresh && !w->change;
+		return w->change < SPIN_LITTLE;
+	return (marks & SPIN_LOOP) && !(marks & SPIN_WORKS) && w->ticks > need && !w->change;
 }
 
-/* It slept or left user mode of its own will: whatever it waited for has come. */
+/* It slept: it does not burn its time. */
 static inline void spin_watch_reset(struct spin_watch *w)
 {
 	w->ticks = 0;
@@ -128,6 +141,12 @@ static inline bool spin_watch_yield(struct spin_watch *w, u64 ran)
 		w->yields = 1;
 	w->yield_ran = ran;
 	return w->yields >= SPIN_STORM;
+}
+
+/* True if the storm is not over yet. */
+static inline bool spin_storms(const struct spin_watch *w, u64 ran)
+{
+	return w->yields >= SPIN_STORM && ran - w->yield_ran < SPIN_YIELD_NS;
 }
 
 /*

@@ -145,7 +145,9 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
 
 /*
  * Run the first task of process @tgid in the queue of CPU @from on @cpu that does
- * not spin, and note in @w where the last one of them all is.
+ * not spin, and note in @w where the last one of them all is. What is read of
+ * those tasks may be stale by a task switch: then the spinner is put behind one
+ * that has just left, or before one that has just come.
  */
 static bool take_peer(struct spin_watch *w, s32 from, s32 cpu, u32 tgid)
 {
@@ -205,6 +207,8 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 		from = order->cpu[i & (FL_MAX_CPUS - 1)];
 		if (READ_ONCE(fl_cpu(from)->queued_work) && take_peer(w, from, cpu, tgid)) {
 			fl_count(spin_gave_way);
+			if (from != cpu)
+				fl_count(spin_fetched);
 			return true;
 		}
 	}

@@ -232,11 +232,11 @@ static inline u32 spin_word(const u8 *code, u32 i)
 static inline s32 spin_branch_arm64(u32 op)
 {
 	if ((op & 0xff000010) == 0x54000000 || (op & 0x7e000000) == 0x34000000)
-		return (s32)(op << 8) >> 13 << 2; /* B.cond, CBZ, CBNZ */
+		return ((s32)(op << 8) >> 13) * 4; /* B.cond, CBZ, CBNZ */
 	if ((op & 0x7e000000) == 0x36000000)
-		return (s32)(op << 13) >> 18 << 2; /* TBZ, TBNZ */
+		return ((s32)(op << 13) >> 18) * 4; /* TBZ, TBNZ */
 	if ((op & 0xfc000000) == 0x14000000)
-		return (s32)(op << 6) >> 6 << 2; /* B */
+		return ((s32)(op << 6) >> 6) * 4; /* B */
 	return 0;
 }
 

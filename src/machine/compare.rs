@@ -341,7 +341,11 @@ mod tests {
         all.schedulers[2].label = PINNED.into();
         all.baseline = 3;
         let control = on_control(&all).unwrap();
-        let labels: Vec<_> = control.schedulers.iter().map(|s| s.label.as_str()).collect();
+        let labels: Vec<_> = control
+            .schedulers
+            .iter()
+            .map(|s| s.label.as_str())
+            .collect();
         assert_eq!((labels, control.baseline), (vec!["1", "3"], 1));
         all.schedulers.remove(1);
         all.baseline = 2;

@@ -6,9 +6,9 @@
  *
  *   spinner list				kinds, one a line: spin NAME or work NAME
  *   spinner run kind=NAME ms=1000		one thread in this loop
- *   spinner share kind=NAME ms=2000 nice=-20 cpu=0
- *	one thread in this loop with this nice value, and one that computes with
- *	nice 0, both on one CPU: CPU time of each
+ *   spinner share kind=NAME ms=2000 nice=-20 cpu=0 peer-cpu=0
+ *	one thread in this loop with this nice value on one CPU, and one with nice
+ *	0 that computes, there too or first on another one: CPU time of each
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -357,8 +357,16 @@ static long number(const char *name, long preset)
 struct thread {
 	const struct kind *kind;
 	int nice;
+	int first_cpu; /* -1: anywhere */
+	cpu_set_t cpus;
 	pthread_t id;
 };
+
+static void set_affinity(const cpu_set_t *set)
+{
+	if (sched_setaffinity(0, sizeof(*set), set))
+		die("sched_setaffinity: %s", strerror(errno));
+}
 
 static void *run_thread(void *arg)
 {
@@ -367,6 +375,14 @@ static void *run_thread(void *arg)
 	/* Of the calling thread alone, on Linux. */
 	if (t->nice && setpriority(PRIO_PROCESS, gettid(), t->nice))
 		die("setpriority: %s", strerror(errno));
+	if (t->first_cpu >= 0) {
+		cpu_set_t first;
+
+		CPU_ZERO(&first);
+		CPU_SET(t->first_cpu, &first);
+		set_affinity(&first);
+		set_affinity(&t->cpus);
+	}
 	t->kind->run();
 	return NULL;
 }
@@ -396,7 +412,7 @@ static void sleep_ms(long ms)
 
 static void run(void)
 {
-	struct thread t = { .kind = find_kind(param("kind", "pause")) };
+	struct thread t = { .kind = find_kind(param("kind", "pause")), .first_cpu = -1 };
 
 	start(&t);
 	sleep_ms(number("ms", 1000));
@@ -408,13 +424,12 @@ static void share(void)
 	struct thread t = { .kind = find_kind(param("kind", "pause")),
 			    .nice = number("nice", -20) };
 	struct thread peer = { .kind = find_kind(param("peer", "crc")) };
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(number("cpu", 0), &set);
-	/* The threads inherit both; this one must be let run to end it all. */
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("sched_setaffinity: %s", strerror(errno));
+	t.first_cpu = number("cpu", 0);
+	CPU_SET(t.first_cpu, &t.cpus);
+	peer.first_cpu = number("peer-cpu", t.first_cpu);
+	CPU_SET(t.first_cpu, &peer.cpus);
+	CPU_SET(peer.first_cpu, &peer.cpus);
 	start(&t);
 	start(&peer);
 	sleep_ms(number("ms", 2000));

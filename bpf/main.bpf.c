@@ -117,6 +117,13 @@ static void weigh(struct task_struct *p, struct task_ctx *tctx)
 							 weight_of_prio(p->static_prio);
 }
 
+static void park_until(struct task_ctx *tctx, const struct placement *pl)
+{
+	tctx->flags |= FL_TASK_PARK;
+	tctx->park_until = pl->now + pl->park_ns;
+	tctx->park_target = pl->park_target;
+}
+
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct placement pl = {
@@ -168,9 +175,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 						tctx->weight);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
 	} else if (pl.park) {
-		tctx->flags |= FL_TASK_PARK;
-		tctx->park_until = pl.now + pl.park_ns;
-		tctx->park_target = pl.park_target;
+		park_until(tctx, &pl);
 	}
 	return cpu;
 }
@@ -194,6 +199,33 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 	fl_count(pinned);
 	fl_count(place_pinned);
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+}
+
+/*
+ * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
+ * else it queues here, and may be parked.
+ */
+static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now,
+			u64 enq_flags)
+{
+	struct placement pl = {
+		.now = now,
+		.prev_cpu = cpu,
+		.this_cpu = cpu,
+		.leave_ns = FL_NONE,
+		.park_target = -1,
+		.burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS,
+	};
+	s32 target = fl_place_again(p, &pl);
+
+	if (pl.idle) {
+		queued_add(tctx, target);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(), enq_flags);
+		return true;
+	}
+	if (pl.park)
+		park_until(tctx, &pl);
+	return false;
 }
 
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
@@ -224,6 +256,9 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
 	preempts = arrives && fl_is_busy(cpu) &&
 		   (may_preempt(cctx, tctx->deadline, now) || cctx->spinner == p->tgid);
+	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
+	    place_again(p, tctx, cpu, now, enq_flags))
+		return;
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -259,7 +294,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 * tick of the CPU on which the task waits.
 	 */
 	if (!fl_is_pinned(p)) {
-		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		idle = fl_claim_idle(p, cpu, now);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	}
@@ -352,7 +387,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		scx_bpf_task_set_slice(p, 0);
 	}
 	/* See the end of enqueue. */
-	idle = scx_bpf_pick_idle_cpu(waiting->cpus_ptr, 0);
+	idle = fl_claim_idle(waiting, cpu, now);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }

@@ -17,8 +17,8 @@
  * 3. It ends when it sleeps, or with the first tick that finds it elsewhere.
  *
  * No count of runnable tasks is kept for each process: the queues are looked at
- * when a spinner was found, which honest loads do not have. Parked tasks are not
- * looked for, as their wait has a bound of its own.
+ * when a spinner was found, which honest loads do not have. Tasks parked at other
+ * CPUs are not looked for, as their wait has a bound of its own.
  */
 #include "freqlock.bpf.h"
 
@@ -144,35 +144,35 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
 }
 
 /*
- * Run the first task of process @tgid in the queue of CPU @from on @cpu that does
- * not spin, and note in @w where the last one of them all is. What is read of
+ * Run the first task of process @tgid in @queue on @cpu that does not spin, and
+ * note in @w where the last one of them all is if the queue is the CPU's @own. What is read of
  * those tasks may be stale by a task switch: then the spinner is put behind one
  * that has just left, or before one that has just come.
  */
-static bool take_peer(struct spin_watch *w, s32 from, s32 cpu, u32 tgid)
+static bool take_peer(struct spin_watch *w, u64 queue, bool own, s32 cpu, u32 tgid)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	bool taken = false;
 	u32 seen = 0;
 
-	bpf_for_each(scx_dsq, p, fl_queue(from), 0) {
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		if (++seen > SPIN_TASKS)
 			break;
 		if (p->tgid != tgid)
 			continue;
 		tctx = fl_task(p);
-		if (tctx && from == cpu) {
+		if (tctx && own) {
 			if (!w->behind || vtime_before(w->behind, tctx->deadline))
 				w->behind = tctx->deadline;
 			if (!w->least || tctx->weight < w->least)
 				w->least = tctx->weight;
 		}
 		if (taken || (tctx && tctx->spin.spinning) || !fl_allowed(p, cpu) ||
-		    (from != cpu && is_migration_disabled(p)))
+		    (!own && is_migration_disabled(p)))
 			continue;
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-		if (taken && from != cpu)
+		if (taken && !own)
 			break;
 	}
 	return taken;
@@ -195,20 +195,25 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 		return false;
 	w->behind = 0;
 	w->least = 0;
+	if (take_peer(w, fl_queue(cpu), true, cpu, tgid) ||
+	    (fl_nr_parked(cpu) && take_peer(w, fl_park(cpu), true, cpu, tgid))) {
+		fl_count(spin_gave_way);
+		return true;
+	}
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
 		return false;
-	bpf_for(i, 0, SPIN_CPUS) {
+	/* The nearest of all is the CPU itself. */
+	bpf_for(i, 1, SPIN_CPUS) {
 		s32 from;
 
 		if (i >= order->nr)
 			break;
-		/* The nearest of all is the CPU itself. */
 		from = order->cpu[i & (FL_MAX_CPUS - 1)];
-		if (READ_ONCE(fl_cpu(from)->queued_work) && take_peer(w, from, cpu, tgid)) {
+		if (READ_ONCE(fl_cpu(from)->queued_work) &&
+		    take_peer(w, fl_queue(from), false, cpu, tgid)) {
 			fl_count(spin_gave_way);
-			if (from != cpu)
-				fl_count(spin_fetched);
+			fl_count(spin_fetched);
 			return true;
 		}
 	}

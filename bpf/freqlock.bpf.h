@@ -243,8 +243,8 @@ u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
 
 /* spin.bpf.c */
-bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		  s32 cpu, u64 now);
+bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+		  u64 now);
 int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		  u64 now);
 int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull);

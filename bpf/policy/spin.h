@@ -189,8 +189,7 @@ static inline u32 spin_marks_x86(const u8 *code, u32 at)
 {
 	u32 begin = 0, end = 0, marks = 0, i;
 
-	spin_for(i, SPIN_CODE - 1)
-	{
+	spin_for(i, SPIN_CODE - 1) {
 		u8 op = code[i];
 		bool jump = (op & 0xf0) == 0x70 || op == 0xeb;
 		s32 target = (s32)i + 2 + (s8)code[i + 1];
@@ -203,8 +202,7 @@ static inline u32 spin_marks_x86(const u8 *code, u32 at)
 	if (end)
 		marks |= SPIN_LOOP;
 
-	spin_for(i, SPIN_CODE - 1)
-	{
+	spin_for(i, SPIN_CODE - 1) {
 		u8 op = code[i], next = code[i + 1];
 		bool rex = (next & 0xf0) == 0x40, inside = end && i >= begin && i < end;
 		u8 op1 = rex ? spin_byte(code, i + 2) : next;
@@ -244,8 +242,7 @@ static inline u32 spin_marks_arm64(const u8 *code, u32 at)
 {
 	u32 begin = 0, end = 0, marks = 0, i;
 
-	spin_for(i, SPIN_CODE / 4)
-	{
+	spin_for(i, SPIN_CODE / 4) {
 		s32 jump = spin_branch_arm64(spin_word(code, i)), target = 4 * (s32)i + jump;
 
 		if (!end && jump < 0 && 4 * i >= at && target >= 0 && target <= (s32)at) {
@@ -256,8 +253,7 @@ static inline u32 spin_marks_arm64(const u8 *code, u32 at)
 	if (end)
 		marks |= SPIN_LOOP;
 
-	spin_for(i, SPIN_CODE / 4)
-	{
+	spin_for(i, SPIN_CODE / 4) {
 		u32 op = spin_word(code, i);
 		bool inside = end && 4 * i >= begin && 4 * i < end;
 		bool wait = op == 0xd503203f /* YIELD */ || op == 0xd503205f /* WFE */ ||

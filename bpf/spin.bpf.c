@@ -156,8 +156,7 @@ static bool take_peer(struct spin_watch *w, u64 queue, bool own, s32 cpu, u32 tg
 	bool taken = false;
 	u32 seen = 0;
 
-	bpf_for_each(scx_dsq, p, queue, 0)
-	{
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		if (++seen > SPIN_TASKS)
 			break;
 		if (p->tgid != tgid)

@@ -14,6 +14,7 @@
 #include "policy/speed.h"
 #include "policy/finish.h"
 #include "policy/modes.h"
+#include "policy/spin.h"
 
 #define FL_USEC   1000ULL
 #define FL_NONE   (~0ULL)
@@ -68,6 +69,7 @@ struct task_ctx {
 	u32 child_away;  /* children in a row that went elsewhere */
 	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
+	struct spin_watch spin;
 };
 
 /*
@@ -91,6 +93,7 @@ struct cpu_ctx {
 	u32 speed;                 /* SPEED_ONE for full */
 	u32 util;                  /* 0..1024 */
 	u32 asked;                 /* last request to schedutil */
+	u32 spinner;               /* process of the running task if that spins, else 0 */
 	/*
 	 * A task may be parked here; false says none. Set before one is
 	 * inserted, cleared by the CPU when it finds none: in between, one that
@@ -238,5 +241,16 @@ bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
+
+/* spin.bpf.c */
+bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+		  u64 now);
+int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		  u64 now);
+int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull);
+bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		      s32 cpu);
+u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu);
+int fl_spin_init(void);
 
 #endif /* __FREQLOCK_BPF_H */

@@ -40,3 +40,8 @@ KNOB(speed_floor, "0..1024", 410, 1, 1024, "Recency model: speed of a CPU that h
 KNOB(turbo_back_us, "us", 10000, 0, 10000000, "Mode auto: time in which active cores win back the speed that one more has cost them (10 ms: how often the kernel's intel_pstate driver looks)")
 KNOB(smt_share, "0..1024", 640, 1, 1024, "Speed of a hardware thread whose sibling is busy, against one whose sibling is idle")
 KNOB(cpuperf, "0..1", 1, 0, 1, "Ask the schedutil governor for speed by the load of each CPU")
+
+/* Spinners. */
+KNOB(spin, "0..1", 1, 0, 1, "Tasks that are found spinning give way to runnable tasks of their process")
+KNOB(spin_ticks, "ticks", 2, 2, 1000, "So many ticks in a row must see a task stand still before it is taken for a spinner")
+KNOB(spin_window_bytes, "bytes", 64, 0, 4096, "A task stands still only if its instruction pointer stays within this distance of where it was at the first of those ticks")

@@ -245,11 +245,17 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	count_unasked(p, tctx, enq_flags);
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
-	/* A task whose slice is over goes on from where it is: no credit to bound. */
-	if (arrives || tctx->vtime_cpu != cpu)
+	/*
+	 * A task whose slice is over goes on from where it is, with no credit to
+	 * bound; but giving way earns no more of it than sleep does.
+	 */
+	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
-	preempts = arrives && fl_is_busy(cpu) && may_preempt(cctx, tctx->deadline, now);
+	if (tctx->spin.behind)
+		tctx->deadline = fl_spin_deadline(tctx, cpu);
+	preempts = arrives && fl_is_busy(cpu) &&
+		   (may_preempt(cctx, tctx->deadline, now) || cctx->spinner == p->tgid);
 	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
 	    place_again(p, tctx, cpu, now, enq_flags))
 		return;
@@ -306,10 +312,12 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	}
 
 	/* @prev used up its slice and wants to go on. */
+	tctx = fl_task(prev);
+	if (tctx && fl_spin_give_way(prev, tctx, cpu))
+		return;
 	now = scx_bpf_now();
 	if (fl_balance(cpu, now))
 		return;
-	tctx = fl_task(prev);
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start && head != FL_NONE) {
 		/* Its vtime is charged when it stops; look ahead to that. */
@@ -334,6 +342,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->leave_at = 0;
 	cctx->running_away = tctx ? tctx->away : 0;
 	cctx->running_since = now;
+	cctx->spinner = 0;
 	if (!tctx)
 		return;
 
@@ -346,6 +355,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
 						tctx->weight);
 	tctx->run_start = now;
+	tctx->spin.behind = 0;
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -362,9 +372,12 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct task_struct *waiting;
+	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now();
 
 	fl_freq_tick(cpu, now);
+	if (tctx)
+		fl_spin_tick(p, tctx, cpu, now);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
@@ -377,6 +390,17 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	idle = fl_claim_idle(waiting, cpu, now);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* Without this, the kernel would end the slice by itself. */
+bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = fl_task(from);
+
+	if (tctx)
+		fl_spin_yield(from, tctx, scx_bpf_now());
+	scx_bpf_task_set_slice(from, 0);
+	return false;
 }
 
 void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
@@ -398,8 +422,10 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
 	fl_learn_stop(p, tctx, now, runnable);
-	if (!runnable)
+	if (!runnable) {
+		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
+	}
 }
 
 void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
@@ -457,6 +483,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	u32 cpu;
 	int err;
 
+	fl_spin_init();
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
 		if (!err)
@@ -482,6 +509,7 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .dispatch	= (void *)freqlock_dispatch,
 	       .running		= (void *)freqlock_running,
 	       .tick		= (void *)freqlock_tick,
+	       .yield		= (void *)freqlock_yield,
 	       .stopping	= (void *)freqlock_stopping,
 	       .set_weight	= (void *)freqlock_set_weight,
 	       .init_task	= (void *)freqlock_init_task,

@@ -9,6 +9,7 @@ mod finish;
 mod learn;
 mod modes;
 mod speed;
+mod spin;
 
 /// Bindings of bpf/policy/*.h and bpf/intf.h.
 #[allow(

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Spinners: tasks that burn their time waiting for another one, and what is done
+ * about those while a task of their own process is runnable and does not run.
+ *
+ * 1. Only tasks of processes with several threads are looked at, at ticks that
+ *    hit them in user mode: instruction pointer and registers then, and, when
+ *    these stand still, the code around (policy/spin.h). So a task that computes
+ *    costs one comparison of registers a tick. A storm of sched_yield is another
+ *    sign.
+ * 2. A spinner's slice ends at each tick at which the signs are there. Before it
+ *    may go on, its CPU looks for a runnable task of the same process that was not
+ *    seen spinning, in its own queue and then in those of the nearest CPUs, and
+ *    runs the first one. The spinner goes behind those in its own queue; where all
+ *    of them spin, they take turns. Its vtime is charged as always; what it is owed
+ *    when the wait is over is bounded as the credit of a sleeper is.
+ * 3. It ends when it sleeps, or with the first tick that finds it elsewhere.
+ *
+ * No count of runnable tasks is kept for each process: the queues are looked at
+ * when a spinner was found, which honest loads do not have. Tasks parked at other
+ * CPUs are not looked for, as their wait has a bound of its own.
+ */
+#include "freqlock.bpf.h"
+
+/* So many tasks of a queue, and so many queues, are looked at for one of the process. */
+#define SPIN_TASKS 32
+#define SPIN_CPUS  16
+
+/* Registers of what the interrupt that is served now has interrupted. */
+extern struct pt_regs *__irq_regs __ksym __weak;
+
+/* Not known where interrupts come from: nobody is found but by sched_yield. */
+volatile bool spin_blind;
+
+/* The registers of @p if the tick hit it in user mode; those are at the end of its stack. */
+static struct pt_regs *user_regs(struct task_struct *p)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
+	struct pt_regs **irq;
+
+	if (!bpf_ksym_exists(&__irq_regs) || bpf_get_current_task_btf() != p)
+		return NULL;
+	irq = bpf_this_cpu_ptr(&__irq_regs);
+	return (u64)*irq == (u64)regs ? regs : NULL;
+}
+
+static void take_sample(struct spin_sample *s, const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	*s = (struct spin_sample){
+		.ip = regs->ip,
+		.regs = { regs->r15, regs->r14, regs->r13, regs->r12, regs->bp, regs->bx, regs->r11,
+			  regs->r10, regs->r9, regs->r8, regs->ax, regs->cx, regs->dx, regs->si,
+			  regs->di, regs->sp },
+	};
+#elif defined(__TARGET_ARCH_arm64)
+	s->ip = regs->pc;
+	for (int i = 0; i < 31; i++)
+		s->regs[i] = regs->regs[i];
+	s->regs[31] = regs->sp;
+#else
+#error "registers and instructions of this architecture are not known"
+#endif
+}
+
+/* True if the code around @ip is that of a loop which waits. */
+static bool code_waits(const struct spin_watch *w, u64 ip)
+{
+	u64 begin = spin_code_begin(ip);
+	u8 code[SPIN_CODE];
+	u32 marks;
+
+	/* May fail where the page was taken away this moment. */
+	if (bpf_probe_read_user(code, sizeof(code), (void *)begin)) {
+		fl_count(spin_unreadable);
+		return false;
+	}
+#if defined(__TARGET_ARCH_x86)
+	marks = spin_marks_x86(code, ip - begin);
+#else
+	marks = spin_marks_arm64(code, ip - begin);
+#endif
+	return spin_verdict(w, marks, tunables.spin_ticks);
+}
+
+/* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */
+bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+		  u64 now)
+{
+	struct spin_watch *w = &tctx->spin;
+	struct spin_sample sample = {};
+	struct pt_regs *regs;
+	u64 ran;
+	bool spins;
+
+	if (!tunables.spin || p->signal->nr_threads < 2 || !tctx->run_start)
+		return false;
+	/* In the kernel: no sign for and none against it. */
+	regs = user_regs(p);
+	if (!regs)
+		return false;
+	fl_count(spin_looked);
+	take_sample(&sample, regs);
+	ran = tctx->ran + now - tctx->run_start;
+	spins = spin_watch_tick(w, &sample, ran, tunables.spin_window_bytes, tunables.spin_ticks) &&
+		code_waits(w, sample.ip);
+	if (spins)
+		w->known = sample.ip;
+	spins |= spin_storms(w, ran);
+	if (spins) {
+		fl_count(spin_tick);
+		if (!w->spinning)
+			fl_count(spin_found);
+		scx_bpf_task_set_slice(p, 0);
+	} else if (w->spinning) {
+		fl_count(spin_ended);
+	}
+	w->spinning = spins;
+	fl_cpu(cpu)->spinner = spins ? p->tgid : 0;
+	return spins;
+}
+
+/* @p calls sched_yield. */
+int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now)
+{
+	struct spin_watch *w = &tctx->spin;
+
+	if (!tunables.spin || p->signal->nr_threads < 2 || !tctx->run_start)
+		return 0;
+	if (spin_watch_yield(w, tctx->ran + now - tctx->run_start) && !w->spinning) {
+		fl_count(spin_storm);
+		w->spinning = true;
+	}
+	return 0;
+}
+
+/* @tctx goes to sleep. */
+int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
+{
+	if (tctx->spin.spinning)
+		fl_count(spin_ended);
+	spin_watch_reset(&tctx->spin);
+	return 0;
+}
+
+/*
+ * Run the first task of process @tgid in @queue on @cpu that does not spin, and
+ * note in @w where the last one of them all is if the queue is the CPU's @own. What is read of
+ * those tasks may be stale by a task switch: then the spinner is put behind one
+ * that has just left, or before one that has just come.
+ */
+static bool take_peer(struct spin_watch *w, u64 queue, bool own, s32 cpu, u32 tgid)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	bool taken = false;
+	u32 seen = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++seen > SPIN_TASKS)
+			break;
+		if (p->tgid != tgid)
+			continue;
+		tctx = fl_task(p);
+		if (tctx && own) {
+			if (!w->behind || vtime_before(w->behind, tctx->deadline))
+				w->behind = tctx->deadline;
+			if (!w->least || tctx->weight < w->least)
+				w->least = tctx->weight;
+		}
+		if (taken || (tctx && tctx->spin.spinning) || !fl_allowed(p, cpu) ||
+		    (!own && is_migration_disabled(p)))
+			continue;
+		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		if (taken && !own)
+			break;
+	}
+	return taken;
+}
+
+/*
+ * @prev spins on @cpu and its slice is over: run a task of its process instead,
+ * if one waits. What others know of being a spinner may be a slice old: a task
+ * that got what it waited for is passed over here, and runs when its deadline
+ * comes.
+ */
+bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		      s32 cpu)
+{
+	struct spin_watch *w = &tctx->spin;
+	u32 key = cpu, i, tgid = prev->tgid;
+	struct cpu_order *order;
+
+	if (!tunables.spin || !w->spinning)
+		return false;
+	w->behind = 0;
+	w->least = 0;
+	if (take_peer(w, fl_queue(cpu), true, cpu, tgid) ||
+	    (fl_nr_parked(cpu) && take_peer(w, fl_park(cpu), true, cpu, tgid))) {
+		fl_count(spin_gave_way);
+		return true;
+	}
+	order = bpf_map_lookup_elem(&cpu_orders, &key);
+	if (!order)
+		return false;
+	/* The nearest of all is the CPU itself. */
+	bpf_for(i, 1, SPIN_CPUS) {
+		s32 from;
+
+		if (i >= order->nr)
+			break;
+		from = order->cpu[i & (FL_MAX_CPUS - 1)];
+		if (READ_ONCE(fl_cpu(from)->queued_work) &&
+		    take_peer(w, fl_queue(from), false, cpu, tgid)) {
+			fl_count(spin_gave_way);
+			fl_count(spin_fetched);
+			return true;
+		}
+	}
+	if (w->behind && fl_take_own(cpu)) {
+		fl_count(spin_turn);
+		return true;
+	}
+	fl_count(spin_alone);
+	return false;
+}
+
+/* Deadline of a task that is queued on @cpu after it gave way. */
+u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu)
+{
+	struct spin_watch *w = &tctx->spin;
+
+	return spin_deadline(tctx->vtime, fl_slice(), tctx->weight, w->least, w->behind,
+			     fl_cpu(cpu)->vclock + tunables.lag_us * FL_USEC);
+}
+
+/* From ops.init. */
+int fl_spin_init(void)
+{
+	spin_blind = !bpf_ksym_exists(&__irq_regs);
+	return 0;
+}

@@ -8,12 +8,15 @@
 #define __FREQLOCK_BPF_H
 
 #include <scx/common.bpf.h>
+#include <bpf_experimental.h>
 #include "intf.h"
 #include "policy/deadline.h"
 #include "policy/learn.h"
 #include "policy/speed.h"
 #include "policy/finish.h"
 #include "policy/modes.h"
+#include "policy/lock.h"
+#include "policy/donate.h"
 
 #define FL_USEC   1000ULL
 #define FL_NONE   (~0ULL)
@@ -68,6 +71,16 @@ struct task_ctx {
 	u32 child_away;  /* children in a row that went elsewhere */
 	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
+	/* Locks (policy/donate.h). Those who wait for one write into its holder's holds. */
+	u64 holds;        /* slots of locks that it holds and others wait for */
+	u64 donated_at;   /* runs on others' terms since then, 0 does not */
+	u64 allowance;    /* time on others' terms that it has left, ns ... */
+	u64 allowance_at; /* ... at this time */
+	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
+	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
+	u32 edge;         /* to the lock that it waits for, 0 none */
+	u32 level;        /* of its own nice value */
+	u32 cookie;       /* tells it from another task with its PID */
 };
 
 /*
@@ -97,6 +110,8 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
+	bool donated;   /* the running task was picked on others' terms */
+	u32 waits_edge; /* the last task to leave waits for a lock: its edge, else 0 */
 } __attribute__((aligned(128)));
 
 struct cpu_stats {
@@ -154,6 +169,21 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
 static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, (struct task_struct *)p, 0, 0);
+}
+
+/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
+static __always_inline u64 fl_mix(u64 h, u64 v)
+{
+	h ^= v;
+	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+	return h ^ (h >> 31);
+}
+
+/* True if what happens is the current task's doing, and not an interrupt's. */
+static __always_inline bool fl_from_task(void)
+{
+	return !bpf_in_hardirq() && !bpf_in_serving_softirq();
 }
 
 static __always_inline u64 fl_slice(void)
@@ -236,5 +266,27 @@ bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
+
+/* lock.bpf.c */
+extern struct lock_slot lock_slots[FL_MAX_LOCKS];
+int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
+		  u64 now);
+int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
+#define fl_slot(i) (&lock_slots[(u32)(i) & (FL_MAX_LOCKS - 1)])
+
+/* donate.bpf.c */
+u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+bool fl_hold_spares(s32 cpu, u64 now);
+u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
+int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable);
+bool fl_run_holder(s32 cpu, u64 now);
+
+/* A PID may come again, with another cookie. */
+static __always_inline u64 fl_self(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return (u64)p->pid << 32 | tctx->cookie;
+}
 
 #endif /* __FREQLOCK_BPF_H */

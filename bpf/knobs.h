@@ -40,3 +40,13 @@ KNOB(speed_floor, "0..1024", 410, 1, 1024, "Recency model: speed of a CPU that h
 KNOB(turbo_back_us, "us", 10000, 0, 10000000, "Mode auto: time in which active cores win back the speed that one more has cost them (10 ms: how often the kernel's intel_pstate driver looks)")
 KNOB(smt_share, "0..1024", 640, 1, 1024, "Speed of a hardware thread whose sibling is busy, against one whose sibling is idle")
 KNOB(cpuperf, "0..1", 1, 0, 1, "Ask the schedutil governor for speed by the load of each CPU")
+
+/* Locks. */
+KNOB(locks, "0..1", 1, 0, 1, "Find out who holds the locks that others wait for; read at start only, and without it the knobs below have no effect")
+KNOB(donate, "0..1", 1, 0, 1, "A lock's holder is queued with the weight and the deadline of its best waiter")
+KNOB(hold_keep, "0..1", 1, 0, 1, "A lock's holder is not preempted while others wait for it")
+KNOB(hold_now, "0..1", 1, 0, 1, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
+KNOB(hold_big, "0..1", 1, 0, 1, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
+KNOB(hold_keep_us, "us", 4000, 0, 1000000, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
+KNOB(hold_max_us, "us", 50000, 0, 10000000, "Most CPU time in one hold of a lock that the holder gets on its waiters' terms")
+KNOB(hold_share, "0..1024", 512, 0, 1024, "Share of a CPU that a task gets on others' terms at most, beyond hold_max_us")

@@ -19,13 +19,15 @@
  *    recently it was busy (freq.bpf.c); how long bursts are, and how soon a
  *    task leaves its CPU after it forked or woke another, is learned as tasks
  *    run (learn.bpf.c).
+ * 7. A task that holds a lock for which others wait is queued on the best
+ *    waiter's terms, is left to run, and runs on the CPU that a waiter left
+ *    (lock.bpf.c, donate.bpf.c), all within bounds.
  *
  * A task without a context, which can only be if memory ran out at its birth,
  * is scheduled plainly and counted. Nothing here waits, and every loop has a
  * bound. When the agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
-#include <bpf_experimental.h>
 
 char _license[] SEC("license") = "GPL";
 
@@ -49,6 +51,8 @@ volatile u32 turbo[FL_MAX_CPUS];
 
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
+
+static u32 next_cookie;
 
 /* Take @tctx out of the work that waits on the CPU where it was queued. */
 static void queued_remove(struct task_ctx *tctx)
@@ -104,17 +108,25 @@ static u64 burst_rest(struct task_ctx *tctx)
  * A task is left to run for a while before another may take its place: what it
  * was woken for is often done by then, and if not, the next tick looks again.
  */
-static bool may_preempt(struct cpu_ctx *cctx, u64 deadline, u64 now)
+static bool may_preempt(s32 cpu, u64 deadline, u64 now)
 {
-	return now - cctx->running_since >= tunables.preempt_after_us * FL_USEC &&
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	/* Who runs on others' terms has had what it was picked for when those are over. */
+	return (now - cctx->running_since >= tunables.preempt_after_us * FL_USEC ||
+		cctx->donated) &&
 	       deadline_preempts(deadline, cctx->running_deadline,
-				 tunables.preempt_margin_us * FL_USEC);
+				 tunables.preempt_margin_us * FL_USEC) &&
+	       !fl_hold_spares(cpu, now);
 }
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
 {
 	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE :
 							 weight_of_prio(p->static_prio);
+	tctx->level = p->policy == 5 ? LEVEL_IDLE :
+		      p->prio < 100  ? LEVEL_MAX :
+				       level_of_prio(p->static_prio);
 }
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -140,7 +152,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(wake);
 
 	pl.now = scx_bpf_now();
-	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
+	pl.from_task = fl_is_busy(pl.this_cpu) && fl_from_task();
+	if (tctx->edge && fl_from_task())
+		fl_lock_woken(p, tctx, pl.now);
 	if (tunables.mode == FL_MODE_AUTO) {
 		fl_learn_back(tctx, pl.now);
 		if (pl.from_task)
@@ -213,11 +227,16 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	count_unasked(p, tctx, enq_flags);
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
+	/* select_cpu is not asked for a task that may run on one CPU only. */
+	if (tctx->edge && (enq_flags & SCX_ENQ_WAKEUP) && fl_from_task())
+		fl_lock_woken(p, tctx, now);
 	/* A task whose slice is over goes on from where it is: no credit to bound. */
 	if (arrives || tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
-	preempts = arrives && fl_is_busy(cpu) && may_preempt(cctx, tctx->deadline, now);
+	if (tctx->holds)
+		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
+	preempts = arrives && fl_is_busy(cpu) && may_preempt(cpu, tctx->deadline, now);
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -262,9 +281,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx;
-	u64 now, head, vtime;
+	u64 now, head, vtime, keep;
 
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
+		if (fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, scx_bpf_now()))
+			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
 		return;
@@ -272,14 +293,24 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 
 	/* @prev used up its slice and wants to go on. */
 	now = scx_bpf_now();
+	tctx = fl_task(prev);
+	if (tctx && tctx->holds) {
+		keep = fl_hold_keep(tctx, fl_self(prev, tctx), cpu, now);
+		if (keep) {
+			scx_bpf_task_set_slice(prev, keep);
+			return;
+		}
+	}
 	if (fl_balance(cpu, now))
 		return;
-	tctx = fl_task(prev);
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start && head != FL_NONE) {
 		/* Its vtime is charged when it stops; look ahead to that. */
 		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
-		if (!vtime_before(vtime_deadline(vtime, 0, fl_slice(), tctx->weight), head)) {
+		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(), tctx->weight);
+		if (tctx->holds)
+			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
+		if (!vtime_before(tctx->deadline, head)) {
 			if (fl_take_own(cpu))
 				return;
 		}
@@ -297,6 +328,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 	fl_freq_running(cpu, now);
 	cctx->leave_at = 0;
+	cctx->donated = false;
 	cctx->running_away = tctx ? tctx->away : 0;
 	cctx->running_since = now;
 	if (!tctx)
@@ -311,6 +343,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
 						tctx->weight);
 	tctx->run_start = now;
+	if (tctx->holds)
+		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -334,7 +368,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
-	if (may_preempt(fl_cpu(cpu), waiting->scx.dsq_vtime, now)) {
+	if (may_preempt(cpu, waiting->scx.dsq_vtime, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}
@@ -357,6 +391,10 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (!tctx || !tctx->run_start)
 		return;
 
+	if (tctx->holds || tctx->donated_at)
+		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
+	if (!runnable)
+		cctx->waits_edge = tctx->edge;
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
 	tctx->vtime += vtime_charge(ran, tctx->weight);
@@ -382,6 +420,7 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!tctx)
 		return -ENOMEM;
+	tctx->cookie = __sync_fetch_and_add(&next_cookie, 1);
 	tctx->queued_cpu = -1;
 	tctx->vtime_cpu = FL_ASLEEP;
 	tctx->park_target = -1;

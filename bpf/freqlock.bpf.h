@@ -272,7 +272,7 @@ extern struct lock_slot lock_slots[FL_MAX_LOCKS];
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
 		  u64 now);
 int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
-#define fl_slot(i) (&lock_slots[(u32)(i) & (FL_MAX_LOCKS - 1)])
+#define fl_slot(i) (&lock_slots[in_range(i, FL_MAX_LOCKS)])
 
 /* donate.bpf.c */
 u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);

@@ -47,6 +47,16 @@ struct lock_slot {
 	u32 waiting[LEVEL_SLOTS];
 };
 
+/*
+ * @i within @size, a power of two. The barrier keeps the compiler from knowing
+ * better and leaving out the mask, which the verifier wants to see.
+ */
+static inline u32 in_range(u32 i, u32 size)
+{
+	__asm__ volatile("" : "+r"(i));
+	return i & (size - 1);
+}
+
 /* Level of a static priority, 100..139 being nice -20..19; of real-time tasks the highest. */
 static inline u32 level_of_prio(s32 static_prio)
 {
@@ -59,9 +69,13 @@ static inline u32 level_of_prio(s32 static_prio)
 
 static inline u64 weight_of_level(u32 level)
 {
+	s32 prio = 139 - ((s32)level - LEVEL_NICE_19);
+
 	if (level < LEVEL_NICE_19)
 		return level ? WEIGHT_IDLE : 0;
-	return weight_of_prio(139 - (s32)(level - LEVEL_NICE_19));
+	/* As in in_range(). */
+	__asm__ volatile("" : "+r"(prio));
+	return weight_of_prio(prio);
 }
 
 /* The number of the highest bit of @v, which is not 0; without branches, to be cheap to verify. */
@@ -82,7 +96,7 @@ static inline u32 highest_bit(u64 v)
 
 static inline void levels_add(struct lock_slot *s, u32 level)
 {
-	level &= LEVEL_SLOTS - 1;
+	level = in_range(level, LEVEL_SLOTS);
 	if (level && !__sync_fetch_and_add(&s->waiting[level], 1))
 		__sync_fetch_and_or(&s->mask, 1ULL << level);
 }
@@ -90,7 +104,7 @@ static inline void levels_add(struct lock_slot *s, u32 level)
 /* Another may come to this level between the count and the bit: look again. */
 static inline void levels_remove(struct lock_slot *s, u32 level)
 {
-	level &= LEVEL_SLOTS - 1;
+	level = in_range(level, LEVEL_SLOTS);
 	if (!level || __sync_fetch_and_sub(&s->waiting[level], 1) != 1)
 		return;
 	__sync_fetch_and_and(&s->mask, ~(1ULL << level));
@@ -108,7 +122,7 @@ static inline u32 levels_best(const struct lock_slot *s)
 	u32 i, level;
 
 	for (i = 0; i < 3 && mask; i++) {
-		level = highest_bit(mask) & (LEVEL_SLOTS - 1);
+		level = in_range(highest_bit(mask), LEVEL_SLOTS);
 		if (*(volatile u32 *)&s->waiting[level])
 			return level;
 		mask &= ~(1ULL << level);
@@ -123,7 +137,7 @@ static inline u32 edge_to(u32 slot, u32 level)
 
 static inline u32 edge_slot(u32 edge)
 {
-	return ((edge >> EDGE_LEVEL_BITS) - 1) & (FL_MAX_LOCKS - 1);
+	return in_range((edge >> EDGE_LEVEL_BITS) - 1, FL_MAX_LOCKS);
 }
 
 static inline u32 edge_level(u32 edge)
@@ -175,7 +189,7 @@ static inline u32 chain_update(struct lock_slot *slots, u32 from)
 	u32 i, hops = 0;
 
 	for (i = 0; i < DONATE_HOPS; i++) {
-		struct lock_slot *s = &slots[from & (FL_MAX_LOCKS - 1)], *to;
+		struct lock_slot *s = &slots[in_range(from, FL_MAX_LOCKS)], *to;
 		u32 out = *(volatile u32 *)&s->out, best = levels_best(s);
 
 		if (!out || edge_level(out) == best)
@@ -184,7 +198,7 @@ static inline u32 chain_update(struct lock_slot *slots, u32 from)
 		if (__sync_val_compare_and_swap(&s->out, out, edge_to(edge_slot(out), best)) != out)
 			continue;
 		from = edge_slot(out);
-		to = &slots[from & (FL_MAX_LOCKS - 1)];
+		to = &slots[in_range(from, FL_MAX_LOCKS)];
 		levels_add(to, best);
 		levels_remove(to, edge_level(out));
 		hops++;
@@ -195,7 +209,7 @@ static inline u32 chain_update(struct lock_slot *slots, u32 from)
 /* The holder of @from waits for the lock of @edge now; 0: for none any more. */
 static inline void chain_link(struct lock_slot *slots, u32 from, u32 edge)
 {
-	struct lock_slot *s = &slots[from & (FL_MAX_LOCKS - 1)];
+	struct lock_slot *s = &slots[in_range(from, FL_MAX_LOCKS)];
 	u32 best = levels_best(s), out = edge ? edge_to(edge_slot(edge), best) : 0, old;
 
 	if (*(volatile u32 *)&s->out == out)

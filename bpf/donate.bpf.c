@@ -114,7 +114,6 @@ u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64
 
 	if (!level || !(tunables.donate || tunables.hold_now))
 		return tctx->deadline;
-	fl_count(donate);
 	if (tunables.donate)
 		weight = donate_weight(weight, level);
 	if (tunables.hold_now)
@@ -249,7 +248,10 @@ bool fl_run_holder(s32 cpu, u64 now)
 	fl_cpu(cpu)->waits_edge = 0;
 	if (!tunables.hold_now)
 		return false;
-	for (i = 0; i < DONATE_HOPS && edge && !done; i++)
+	bpf_for(i, 0, DONATE_HOPS) {
 		edge = fl_run_owner(cpu, edge_slot(edge), now, &done);
+		if (!edge || done)
+			break;
+	}
 	return done;
 }

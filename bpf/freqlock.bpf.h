@@ -45,6 +45,7 @@ enum fl_task_flags {
 	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
+	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
 };
 
 struct task_ctx {

@@ -222,6 +222,7 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(),
 								hctx->weight);
 	}
+	wctx->flags |= FL_TASK_HEIR;
 	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
 }
 

@@ -107,14 +107,15 @@ static u64 burst_rest(struct task_ctx *tctx)
 /*
  * A task is left to run for a while before another may take its place: what it
  * was woken for is often done by then, and if not, the next tick looks again.
+ * But not while it holds up others: @urgent.
  */
-static bool may_preempt(s32 cpu, u64 deadline, u64 now)
+static bool may_preempt(s32 cpu, u64 deadline, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 
 	/* Who runs on others' terms has had what it was picked for when those are over. */
-	return (now - cctx->running_since >= tunables.preempt_after_us * FL_USEC ||
-		cctx->donated) &&
+	return (urgent || cctx->donated ||
+		now - cctx->running_since >= tunables.preempt_after_us * FL_USEC) &&
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
 	       !fl_hold_spares(cpu, now);
@@ -215,8 +216,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_ctx *tctx = fl_task(p);
-	u64 now = scx_bpf_now();
-	bool arrives, preempts;
+	u64 now = scx_bpf_now(), own;
+	bool arrives, preempts, urgent;
 
 	if (!tctx) {
 		fl_count(no_ctx);
@@ -234,9 +235,16 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (arrives || tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
-	if (tctx->holds)
+	urgent = tctx->flags & FL_TASK_HEIR;
+	if (tctx->holds) {
+		own = tctx->deadline;
 		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
-	preempts = arrives && fl_is_busy(cpu) && may_preempt(cpu, tctx->deadline, now);
+		if (tctx->deadline != own) {
+			fl_count(donate);
+			urgent = true;
+		}
+	}
+	preempts = arrives && fl_is_busy(cpu) && may_preempt(cpu, tctx->deadline, urgent, now);
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -337,14 +345,15 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	queued_remove(tctx);
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
-	if (vtime_before(cctx->vclock, tctx->vtime))
-		cctx->vclock = tctx->vtime;
 	cctx->running_rest = burst_rest(tctx);
 	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
 						tctx->weight);
 	tctx->run_start = now;
 	if (tctx->holds)
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
+	/* Who runs on others' terms may be far ahead of the clock by its own. */
+	if (!cctx->donated && vtime_before(cctx->vclock, tctx->vtime))
+		cctx->vclock = tctx->vtime;
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -368,7 +377,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
-	if (may_preempt(cpu, waiting->scx.dsq_vtime, now)) {
+	if (may_preempt(cpu, waiting->scx.dsq_vtime, false, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}

@@ -106,10 +106,22 @@ static void donation_begins(struct task_ctx *tctx, s32 cpu, u64 now)
 	fl_cpu(cpu)->donated = true;
 }
 
-/* Deadline of a holder on @cpu: its own, or the earlier one that its waiters give it. */
+/* Weight of the first task in the queue of @cpu, 0 if there is none. */
+static u64 head_weight(s32 cpu)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
+	struct task_ctx *tctx = p ? fl_task(p) : NULL;
+
+	return tctx ? tctx->weight : 0;
+}
+
+/*
+ * Deadline of a holder on @cpu: its own, or the earlier one that its waiters give
+ * it. It goes ahead of the first in the queue unless that weighs more.
+ */
 u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
 {
-	u64 request = tctx->burst, weight = tctx->weight;
+	u64 request = tctx->burst, weight = tctx->weight, deadline, head;
 	u32 level = fl_hold(tctx, self, now);
 
 	if (!level || !(tunables.donate || tunables.hold_now))
@@ -118,7 +130,10 @@ u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64
 		weight = donate_weight(weight, level);
 	if (tunables.hold_now)
 		request = tctx->hold_ns ?: LEARN_UNKNOWN_BURST_NS;
-	return donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(), weight);
+	deadline = donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(),
+				   weight);
+	head = tunables.hold_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
+	return head != FL_NONE && vtime_before(head - 1, deadline) ? head - 1 : deadline;
 }
 
 /* A holder begins to run on @cpu. Returns its deadline, as above. */
@@ -134,8 +149,24 @@ u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 
 	return deadline;
 }
 
-/* True if the task that runs on @cpu is to be left there, since others wait for it. */
-bool fl_hold_spares(s32 cpu, u64 now)
+/*
+ * How much longer a holder may run although another of @weight wants its CPU: in
+ * any case until hold_keep_us are over, and as long as the other weighs no more
+ * than the best waiter. 0 for not at all.
+ */
+static u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
+{
+	u32 level = fl_hold(tctx, self, now);
+
+	if (!level)
+		return 0;
+	if (tctx->keep_ns)
+		return tctx->keep_ns;
+	return tunables.donate && weight <= donate_weight(tctx->weight, level) ? fl_slice() : 0;
+}
+
+/* True if the task that runs on @cpu is left there, since others wait for it. */
+bool fl_hold_spares(s32 cpu, u64 weight, u64 now)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
@@ -144,7 +175,7 @@ bool fl_hold_spares(s32 cpu, u64 now)
 	bpf_rcu_read_lock();
 	p = __COMPAT_scx_bpf_cpu_curr(cpu);
 	tctx = p ? fl_task(p) : NULL;
-	if (tctx && tctx->holds && fl_hold(tctx, fl_self(p, tctx), now) && tctx->keep_ns) {
+	if (tctx && tctx->holds && keep_ns(tctx, fl_self(p, tctx), weight, now)) {
 		donation_begins(tctx, cpu, now);
 		fl_count(hold_spared);
 		spares = true;
@@ -156,11 +187,13 @@ bool fl_hold_spares(s32 cpu, u64 now)
 /* The slice of a holder is over: how much longer it may run, ns; 0 for not at all. */
 u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
 {
-	if (!fl_hold(tctx, self, now) || !tctx->keep_ns)
+	u64 ns = keep_ns(tctx, self, head_weight(cpu), now);
+
+	if (!ns)
 		return 0;
 	donation_begins(tctx, cpu, now);
 	fl_count(hold_kept);
-	return tctx->keep_ns < fl_slice() ? tctx->keep_ns : fl_slice();
+	return ns < fl_slice() ? ns : fl_slice();
 }
 
 /*
@@ -205,6 +238,29 @@ static bool take_here(struct task_struct *h, u64 queue, s32 cpu)
 	return moved;
 }
 
+/* Where CPUs differ: true if a task that needs one now is to have a big one. */
+bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
+{
+	return tunables.hold_big &&
+	       ((tctx->flags & FL_TASK_HEIR) || (tctx->holds && fl_hold(tctx, self, now)));
+}
+
+/*
+ * A holder runs on a smaller CPU than @cpu, which has nothing to do: have it come,
+ * if such holds last long enough to be worth it.
+ */
+static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s32 cpu, u64 now)
+{
+	s32 from = scx_bpf_task_cpu(h);
+
+	if (!hctx->run_start || fl_topo(from)->capacity >= fl_topo(cpu)->capacity ||
+	    fl_head_deadline(cpu) != FL_NONE || !fl_hold(hctx, self, now) ||
+	    hctx->hold_ns < tunables.hold_big_us * FL_USEC)
+		return;
+	hctx->big_cpu = cpu;
+	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
+}
+
 /* Run the holder of the lock at @slot on @cpu. Returns the edge to follow where it waits itself. */
 __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull)
 {
@@ -221,8 +277,14 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 		goto out;
 	edge = hctx->edge;
 	from = hctx->queued_cpu;
-	if (edge || from < 0 || !fl_allowed(h, cpu) || is_migration_disabled(h) ||
-	    !fl_hold(hctx, owner, now))
+	if (edge || !fl_allowed(h, cpu) || is_migration_disabled(h))
+		goto out;
+	if (from < 0) {
+		if (capacity_differs && tunables.hold_big)
+			call_here(h, hctx, owner, cpu, now);
+		goto out;
+	}
+	if (!tunables.hold_now || !fl_hold(hctx, owner, now))
 		goto out;
 	if (take_here(h, fl_queue(from), cpu) ||
 	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu))) {
@@ -246,8 +308,6 @@ bool fl_run_holder(s32 cpu, u64 now)
 	bool done = false;
 
 	fl_cpu(cpu)->waits_edge = 0;
-	if (!tunables.hold_now)
-		return false;
 	bpf_for(i, 0, DONATE_HOPS) {
 		edge = fl_run_owner(cpu, edge_slot(edge), now, &done);
 		if (!edge || done)

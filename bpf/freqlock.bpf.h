@@ -82,6 +82,7 @@ struct task_ctx {
 	u32 edge;         /* to the lock that it waits for, 0 none */
 	u32 level;        /* of its own nice value */
 	u32 cookie;       /* tells it from another task with its PID */
+	s32 big_cpu;      /* it is to go on there, or -1; by who waits for it */
 };
 
 /*
@@ -146,6 +147,7 @@ extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern const volatile u32 nr_cpus;
 extern const volatile u32 nr_present;
 extern const volatile bool smt_present;
+extern const volatile bool capacity_differs;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -242,6 +244,7 @@ struct placement {
 /* place.bpf.c */
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
+s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
 
 /* freq.bpf.c */
 u32 fl_speed(s32 cpu, u64 now);
@@ -278,10 +281,11 @@ int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
 /* donate.bpf.c */
 u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
 u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
-bool fl_hold_spares(s32 cpu, u64 now);
+bool fl_hold_spares(s32 cpu, u64 weight, u64 now);
 u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
 int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable);
+bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 bool fl_run_holder(s32 cpu, u64 now);
 
 /* A PID may come again, with another cookie. */

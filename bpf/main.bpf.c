@@ -37,6 +37,7 @@ const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
 const volatile u32 nr_present = 1;
 const volatile bool smt_present;
+const volatile bool capacity_differs;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
 volatile struct tunables tunables = {
@@ -109,7 +110,7 @@ static u64 burst_rest(struct task_ctx *tctx)
  * was woken for is often done by then, and if not, the next tick looks again.
  * But not while it holds up others: @urgent.
  */
-static bool may_preempt(s32 cpu, u64 deadline, bool urgent, u64 now)
+static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 
@@ -118,7 +119,7 @@ static bool may_preempt(s32 cpu, u64 deadline, bool urgent, u64 now)
 		now - cctx->running_since >= tunables.preempt_after_us * FL_USEC) &&
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
-	       !fl_hold_spares(cpu, now);
+	       !fl_hold_spares(cpu, weight, now);
 }
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
@@ -128,6 +129,22 @@ static void weigh(struct task_struct *p, struct task_ctx *tctx)
 	tctx->level = p->policy == 5 ? LEVEL_IDLE :
 		      p->prio < 100  ? LEVEL_MAX :
 				       level_of_prio(p->static_prio);
+}
+
+/* A holder goes to a big CPU where there is a choice; all else is the mode's to say. */
+static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+{
+	s32 cpu;
+
+	if (capacity_differs && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)) {
+		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
+		if (cpu >= 0) {
+			pl->idle = true;
+			fl_count(place_idle);
+			return cpu;
+		}
+	}
+	return fl_place(p, tctx, pl);
 }
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -168,7 +185,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE);
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl.now;
-	cpu = fl_place(p, tctx, &pl);
+	cpu = place(p, tctx, &pl);
 
 	if (tunables.mode == FL_MODE_AUTO) {
 		tctx->flags |= FL_TASK_PREDICTED;
@@ -211,6 +228,21 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }
 
+/* @p was called to a big CPU, where somebody waited for what it holds. */
+static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	s32 cpu = tctx->big_cpu;
+
+	tctx->big_cpu = -1;
+	if (!fl_allowed(p, cpu) || is_migration_disabled(p))
+		return false;
+	fl_count(hold_big);
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), enq_flags);
+	return true;
+}
+
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
@@ -224,6 +256,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(), enq_flags);
 		return;
 	}
+	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
+		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	count_unasked(p, tctx, enq_flags);
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
@@ -244,7 +278,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 			urgent = true;
 		}
 	}
-	preempts = arrives && fl_is_busy(cpu) && may_preempt(cpu, tctx->deadline, urgent, now);
+	preempts = arrives && fl_is_busy(cpu) &&
+		   may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now);
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -302,6 +337,9 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	/* @prev used up its slice and wants to go on. */
 	now = scx_bpf_now();
 	tctx = fl_task(prev);
+	/* With its slice left at 0 it is enqueued, even if there is no other task. */
+	if (tctx && tctx->big_cpu >= 0)
+		return;
 	if (tctx && tctx->holds) {
 		keep = fl_hold_keep(tctx, fl_self(prev, tctx), cpu, now);
 		if (keep) {
@@ -364,12 +402,14 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		tctx->park_until = 0;
 	}
 	tctx->flags = 0;
+	tctx->big_cpu = -1;
 }
 
 void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct task_struct *waiting;
+	struct task_ctx *wctx;
 	u64 now = scx_bpf_now();
 
 	fl_freq_tick(cpu, now);
@@ -377,7 +417,8 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
-	if (may_preempt(cpu, waiting->scx.dsq_vtime, false, now)) {
+	wctx = fl_task(waiting);
+	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}
@@ -434,6 +475,7 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	tctx->vtime_cpu = FL_ASLEEP;
 	tctx->park_target = -1;
 	tctx->child_cpu = -1;
+	tctx->big_cpu = -1;
 	weigh(p, tctx);
 	if (!args->fork)
 		return 0;
@@ -502,5 +544,6 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .disable		= (void *)freqlock_disable,
 	       .init		= (void *)freqlock_init,
 	       .exit		= (void *)freqlock_exit,
+	       .flags		= SCX_OPS_ENQ_LAST,
 	       .timeout_ms	= 10000,
 	       .name		= "freqlock");

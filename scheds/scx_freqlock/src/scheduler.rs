@@ -53,7 +53,11 @@ pub struct Scheduler<'a> {
 impl<'a> Scheduler<'a> {
     /// Loads everything and attaches nothing.
     pub fn load(opts: &RunOpts, storage: &'a mut Storage, learned: &mut Learned) -> Result<Self> {
-        let layout = topology::host()?;
+        let mut layout = topology::host()?;
+        for (cpu, capacity) in &opts.test_capacity {
+            let cpu = layout.cpus.get_mut(*cpu).context("--test-capacity names a CPU that is not here")?;
+            cpu.capacity = *capacity;
+        }
         let present: Vec<usize> = layout.present().collect();
         if let Some((cpu, _)) = opts
             .test_speed
@@ -305,6 +309,7 @@ fn open_and_load<'a>(
     rodata.nr_cpus = nr_cpus;
     rodata.nr_present = layout.present().count() as u32;
     rodata.smt_present = layout.smt;
+    rodata.capacity_differs = layout.capacity_differs();
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;

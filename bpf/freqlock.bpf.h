@@ -244,6 +244,8 @@ struct placement {
 /* place.bpf.c */
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
+s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
+s32 fl_claim_idle(struct task_struct *p __arg_trusted, s32 from, u64 now);
 s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
 
 /* freq.bpf.c */

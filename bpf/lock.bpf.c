@@ -64,10 +64,9 @@ __noinline u32 fl_chain_update(u32 from)
 	u32 hops = chain_update(lock_slots, from);
 
 	if (hops)
-		__sync_fetch_and_add(
-			&cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)]
-				 .count[FL_STAT_lock_hop],
-			hops);
+		__sync_fetch_and_add(&cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)]
+					      .count[FL_STAT_lock_hop],
+				     hops);
 	return hops;
 }
 
@@ -272,8 +271,8 @@ int BPF_PROG(lock_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
 }
 
 SEC("?fexit/__futex_wait")
-int BPF_PROG(lock_futex_waited, u32 *uaddr, unsigned int flags, u32 val,
-	     struct hrtimer_sleeper *to, u32 bitset, int ret)
+int BPF_PROG(lock_futex_waited, u32 *uaddr, unsigned int flags, u32 val, struct hrtimer_sleeper *to,
+	     u32 bitset, int ret)
 {
 	return wait_over(ret == 0);
 }

@@ -147,6 +147,13 @@ static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement 
 	return fl_place(p, tctx, pl);
 }
 
+static void park_until(struct task_ctx *tctx, const struct placement *pl)
+{
+	tctx->flags |= FL_TASK_PARK;
+	tctx->park_until = pl->now + pl->park_ns;
+	tctx->park_target = pl->park_target;
+}
+
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct placement pl = {
@@ -200,9 +207,11 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 						tctx->weight);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
 	} else if (pl.park) {
-		tctx->flags |= FL_TASK_PARK;
-		tctx->park_until = pl.now + pl.park_ns;
-		tctx->park_target = pl.park_target;
+		park_until(tctx, &pl);
+	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl.this_cpu)->donated &&
+		   fl_allowed(p, pl.this_cpu)) {
+		/* What runs here does so in the stead of those who waited: @p has it back. */
+		cpu = pl.this_cpu;
 	}
 	return cpu;
 }
@@ -243,6 +252,33 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 	return true;
 }
 
+/*
+ * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
+ * else it queues here, and may be parked.
+ */
+static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now,
+			u64 enq_flags)
+{
+	struct placement pl = {
+		.now = now,
+		.prev_cpu = cpu,
+		.this_cpu = cpu,
+		.leave_ns = FL_NONE,
+		.park_target = -1,
+		.burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS,
+	};
+	s32 target = fl_place_again(p, &pl);
+
+	if (pl.idle) {
+		queued_add(tctx, target);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(), enq_flags);
+		return true;
+	}
+	if (pl.park)
+		park_until(tctx, &pl);
+	return false;
+}
+
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
@@ -280,6 +316,9 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	preempts = arrives && fl_is_busy(cpu) &&
 		   may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now);
+	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
+	    place_again(p, tctx, cpu, now, enq_flags))
+		return;
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
@@ -315,7 +354,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 * tick of the CPU on which the task waits.
 	 */
 	if (!fl_is_pinned(p)) {
-		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		idle = fl_claim_idle(p, cpu, now);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	}
@@ -423,7 +462,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		scx_bpf_task_set_slice(p, 0);
 	}
 	/* See the end of enqueue. */
-	idle = scx_bpf_pick_idle_cpu(waiting->cpus_ptr, 0);
+	idle = fl_claim_idle(waiting, cpu, now);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }

@@ -43,12 +43,12 @@ int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 	return bpf_timer_start(&t->timer, delay_ns, 0);
 }
 
-/* Where an overdue task goes: its target if that is still idle, else any idle CPU. */
-static s32 claim_idle(struct task_struct *p, s32 target)
+/* Where an overdue task goes: its target if that is still idle, else another idle CPU. */
+static s32 claim_idle(struct task_struct *p, s32 cpu, s32 target, u64 now)
 {
 	if (target >= 0 && fl_allowed(p, target) && scx_bpf_test_and_clear_cpu_idle(target))
 		return target;
-	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	return fl_claim_idle(p, cpu, now);
 }
 
 static int park_fire(void *map, u32 *key, struct park_timer *t)
@@ -73,7 +73,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 				next = tctx->park_until;
 			continue;
 		}
-		idle = claim_idle(p, tctx ? tctx->park_target : -1);
+		idle = claim_idle(p, cpu, tctx ? tctx->park_target : -1, now);
 		if (tctx)
 			tctx->park_until = 0;
 		if (idle >= 0) {

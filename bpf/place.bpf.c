@@ -42,6 +42,8 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	if (n > tunables.scan_cpus)
 		n = tunables.scan_cpus;
 
+	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
+	bpf_rcu_read_lock();
 	idle = scx_bpf_get_idle_cpumask();
 	if (!bpf_cpumask_intersects(idle, p->cpus_ptr))
 		goto out;
@@ -79,6 +81,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	}
 out:
 	scx_bpf_put_idle_cpumask(idle);
+	bpf_rcu_read_unlock();
 	return 0;
 }
 
@@ -89,6 +92,26 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
 
 	fl_scan_idle(p, from, now, &scan);
 	return scan.fast >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.fast) ? scan.fast : -1;
+}
+
+/*
+ * Claims an idle CPU for @p, which waits at @from: for modes that know warm CPUs
+ * the fastest now, else whichever the kernel gives. -1 if none is idle.
+ */
+s32 fl_claim_idle(struct task_struct *p __arg_trusted, s32 from, u64 now)
+{
+	struct idle_scan scan = { .nest_only = tunables.mode == FL_MODE_NEST };
+	s32 cpu;
+
+	if (tunables.mode == FL_MODE_NEST || tunables.mode == FL_MODE_AUTO) {
+		fl_scan_idle(p, from, now, &scan);
+		if (scan.warm >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm))
+			return scan.warm;
+	}
+	bpf_rcu_read_lock();
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	bpf_rcu_read_unlock();
+	return cpu;
 }
 
 /* Tasks on a CPU's run queue, of every class, the running one included. */
@@ -122,7 +145,7 @@ static s32 take_idle(struct task_struct *p, struct placement *pl, s32 cpu)
 
 	if (scx_bpf_test_and_clear_cpu_idle(cpu))
 		return take_claimed(pl, cpu);
-	other = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	other = fl_claim_idle(p, cpu, pl->now);
 	if (other >= 0)
 		return take_claimed(pl, other);
 	fl_count(place_raced);
@@ -317,6 +340,30 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 	return 0;
 }
 
+/* The idle CPUs and the machine as a whole. */
+static void look_around(struct task_struct *p, struct placement *pl, struct idle_scan *scan)
+{
+	fl_scan_idle(p, pl->prev_cpu, pl->now, scan);
+	pl->any_idle = scan->near >= 0;
+	if (pl->any_idle && fl_turbo_falls())
+		pl->nr_active = active_cores();
+}
+
+static void consider_idle(struct placement *pl, struct auto_choice *choice, struct idle_scan *scan)
+{
+	if (scan->warm < 0)
+		return;
+	fl_consider(pl, choice, scan->warm, true, AUTO_WARM);
+	if (scan->fast_capacity > fl_topo(scan->warm)->capacity)
+		fl_consider(pl, choice, scan->fast, true, AUTO_FAST);
+}
+
+/* A wait is off by a share of itself rather than by a constant. */
+static u64 wait_bound(u64 wait_ns)
+{
+	return 2 * wait_ns + tunables.park_margin_us * FL_USEC;
+}
+
 /*
  * The home moves only when two children in a row went elsewhere: once is a
  * kernel thread in the way, or the second command of a pipe.
@@ -346,10 +393,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	struct idle_scan scan = {};
 	s32 cpu, home = -1;
 
-	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
-	pl->any_idle = scan.near >= 0;
-	if (pl->any_idle && fl_turbo_falls())
-		pl->nr_active = active_cores();
+	look_around(p, pl, &scan);
 	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());
@@ -362,10 +406,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 		fl_consider(pl, &choice, pl->prev_cpu, scan.near == pl->prev_cpu, AUTO_PREV);
 	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home))
 		fl_consider(pl, &choice, home, !fl_is_busy(home), AUTO_HOME);
-	if (scan.warm >= 0)
-		fl_consider(pl, &choice, scan.warm, true, AUTO_WARM);
-	if (scan.fast >= 0 && scan.fast_capacity > fl_topo(scan.warm)->capacity)
-		fl_consider(pl, &choice, scan.fast, true, AUTO_FAST);
+	consider_idle(pl, &choice, &scan);
 
 	cpu = choice.best.cpu;
 	if (cpu < 0)
@@ -383,8 +424,38 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 		return take_idle(p, pl, cpu);
 	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
 		fl_count(auto_leaving);
-	/* A wait is off by a share of itself rather than by a constant. */
-	return park_on(pl, cpu, 2 * pl->wait_ns + tunables.park_margin_us * FL_USEC, scan.warm);
+	return park_on(pl, cpu, wait_bound(pl->wait_ns), scan.warm);
+}
+
+/*
+ * auto: where @p goes on that was preempted, or whose slice is over: here when
+ * that is over soon, or on an idle CPU where it finishes earlier.
+ */
+s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull)
+{
+	struct auto_choice choice = { .best.cpu = -1 };
+	struct idle_scan scan = {};
+	s32 cpu;
+
+	look_around(p, pl, &scan);
+	if (!pl->any_idle)
+		return pl->prev_cpu;
+	fl_consider(pl, &choice, pl->prev_cpu, false, AUTO_PREV);
+	consider_idle(pl, &choice, &scan);
+	cpu = choice.best.cpu;
+	if (cpu < 0)
+		return pl->prev_cpu;
+	if (choice.idle) {
+		pl->idle = scx_bpf_test_and_clear_cpu_idle(cpu);
+		if (pl->idle)
+			fl_count(again_idle);
+		return cpu;
+	}
+	fl_count(again_here);
+	pl->park = true;
+	pl->park_ns = wait_bound(choice.best.wait);
+	pl->park_target = scan.warm;
+	return cpu;
 }
 
 /* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */

@@ -40,6 +40,8 @@ STAT(auto_warm, mode, "auto: the warmest idle CPU finishes first")
 STAT(auto_fast, mode, "auto: the idle CPU with the highest capacity finishes first")
 STAT(auto_busy, mode, "auto: a busy CPU finishes first and nothing is idle")
 STAT(auto_leaving, mode, "auto: the running task of the CPU chosen was about to leave it")
+STAT(again_here, mode, "auto: a task that was preempted waits for its CPU, which is free soon")
+STAT(again_idle, mode, "auto: a task that was preempted goes on at once, on an idle CPU")
 
 /* What became of a task that was kept waiting for a busy CPU. */
 STAT(park, park, "Kept waiting for a busy CPU on purpose, with the timer set")

@@ -13,6 +13,7 @@
  *   load affinity n=8 ms=3000
  *   load requeue n=50 cpu=0 to=1
  *   load wakes n=200 hogs=2 cpu=0 us=1000
+ *   load displace n=50 cpu=0 us=3000
  *   load hold n=2 cpu=-1 nice=0		(until it is killed)
  */
 #define _GNU_SOURCE
@@ -587,6 +588,43 @@ static void cmd_wakes(void)
 	stop_hogs(pid, hogs);
 }
 
+/* Comes back to its goal whenever it is given one, free to go on elsewhere. */
+static void returner(int i)
+{
+	struct task_note *note = &shared->task[i];
+
+	while (!shared->stop) {
+		if (note->goal >= 0) {
+			go_to(note->goal);
+			note->goal = -1;
+			ring();
+		}
+		note->cpu = sched_getcpu();
+	}
+}
+
+/* A free busy loop is preempted, again and again, by one that has to run on its CPU. */
+static void cmd_displace(void)
+{
+	int cpu = number("cpu", 0), n = number("n", 50);
+	long us = number("us", 3000);
+	uint64_t events[MAX_CPUS] = {};
+	pid_t pid;
+
+	pin(0, cpu);
+	shared->task[0].goal = -1;
+	pid = spawn(returner, 0);
+	for (int i = 0; i < n; i++) {
+		shared->task[0].goal = cpu;
+		if (!wait_for_bell())
+			die("the busy loop does not come to CPU %d", cpu);
+		burn_us(us);
+		events[shared->task[0].cpu]++;
+	}
+	print_spread(events);
+	stop_hogs(&pid, 1);
+}
+
 /* Busy loops in the background, for other loads to meet. */
 static void cmd_hold(void)
 {
@@ -610,9 +648,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } commands[] = {
-	{ "fork", cmd_fork },       { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
-	{ "relay", cmd_relay },     { "release", cmd_release },   { "affinity", cmd_affinity },
-	{ "requeue", cmd_requeue }, { "wakes", cmd_wakes },       { "hold", cmd_hold },
+	{ "fork", cmd_fork },         { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
+	{ "relay", cmd_relay },       { "release", cmd_release },   { "affinity", cmd_affinity },
+	{ "requeue", cmd_requeue },   { "wakes", cmd_wakes },       { "hold", cmd_hold },
+	{ "displace", cmd_displace },
 };
 
 int main(int argc, char **argv)

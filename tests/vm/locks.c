@@ -285,8 +285,17 @@ static void *liar(void *arg)
 
 	*told = 0;
 	while (clock_ns(CLOCK_MONOTONIC) < end) {
-		int32_t owners[] = { 0, 1, 2, getpid(), getppid(), gettid(), getpid() + 1,
-				     getpid() + 2, getpid() + 3, rand_r(&seed), -1 };
+		int32_t owners[] = { 0,
+				     1,
+				     2,
+				     getpid(),
+				     getppid(),
+				     gettid(),
+				     getpid() + 1,
+				     getpid() + 2,
+				     getpid() + 3,
+				     rand_r(&seed),
+				     -1 };
 		int32_t owner = owners[rand_r(&seed) % (sizeof(owners) / sizeof(*owners))];
 
 		for (size_t i = 0; i < sizeof(w) / sizeof(uint32_t); i++)
@@ -340,8 +349,8 @@ static void init_shared(bool robust)
 {
 	pthread_mutexattr_t attr;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	pthread_mutexattr_init(&attr);

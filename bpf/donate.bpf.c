@@ -238,6 +238,33 @@ static bool take_here(struct task_struct *h, u64 queue, s32 cpu)
 	return moved;
 }
 
+/*
+ * @h cannot run where its waiter was: put it ahead in the queue of @cpu, where it
+ * waits, and have it preempt what runs there if it may.
+ */
+static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s32 cpu, u64 now)
+{
+	u64 deadline = fl_hold_deadline(hctx, self, cpu, now);
+	struct bpf_iter_scx_dsq it;
+	bool moved = false;
+
+	if (!vtime_before(deadline, hctx->deadline))
+		return;
+	if (!bpf_iter_scx_dsq_new(&it, fl_queue(cpu), 0)) {
+		scx_bpf_dsq_move_set_vtime(&it, deadline);
+		moved = scx_bpf_dsq_move_vtime(&it, h, fl_queue(cpu), 0);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (!moved)
+		return;
+	hctx->deadline = deadline;
+	fl_count(hold_ahead);
+	if (deadline_preempts(deadline, fl_cpu(cpu)->running_deadline,
+			      tunables.preempt_margin_us * FL_USEC) &&
+	    !fl_hold_spares(cpu, hctx->weight, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
 /* Where CPUs differ: true if a task that needs one now is to have a big one. */
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
@@ -267,6 +294,7 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	u64 owner = READ_ONCE(fl_slot(slot)->owner);
 	struct task_struct *h = bpf_task_from_pid(owner >> 32);
 	struct task_ctx *hctx;
+	bool allowed;
 	int edge = 0;
 	s32 from;
 
@@ -277,15 +305,20 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 		goto out;
 	edge = hctx->edge;
 	from = hctx->queued_cpu;
-	if (edge || !fl_allowed(h, cpu) || is_migration_disabled(h))
+	if (edge)
 		goto out;
+	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
 	if (from < 0) {
-		if (capacity_differs && tunables.hold_big)
+		if (allowed && capacity_differs && tunables.hold_big)
 			call_here(h, hctx, owner, cpu, now);
 		goto out;
 	}
 	if (!tunables.hold_now || !fl_hold(hctx, owner, now))
 		goto out;
+	if (!allowed) {
+		put_ahead(h, hctx, owner, from, now);
+		goto out;
+	}
 	if (take_here(h, fl_queue(from), cpu) ||
 	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu))) {
 		fl_count(hold_here);

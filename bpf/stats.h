@@ -86,6 +86,7 @@ STAT(hold_kept, lock, "Slices of holders made longer because others wait for the
 STAT(hold_spared, lock, "Preemptions not done because others wait for the running task")
 STAT(hold_preempted, lock, "Holders that lost their CPU while others waited for them")
 STAT(hold_here, lock, "Holders run on the CPU that their waiter left")
+STAT(hold_ahead, lock, "Holders that may not run there, put ahead in the queue that they are in")
 STAT(hold_big, lock, "Holders moved to a CPU of more capacity")
 
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")

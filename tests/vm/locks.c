@@ -10,6 +10,7 @@
  *   locks claim ms=2000 hogs=2 cpu=0
  *   locks many n=1000
  *   locks condvar n=200 | semaphore n=200 | barrier n=200
+ *   locks big n=20 cpu=0 from=1 hold-us=20000
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -131,7 +132,7 @@ static void print_waits(void)
 /* ---- inversion and chains ---- */
 
 static pthread_mutex_t lock[MAX_CHAIN];
-static sem_t go[MAX_CHAIN + 1], work, held_by_claimant;
+static sem_t go[MAX_CHAIN + 1], work, is_held;
 static long hold_us;
 static int depth, hog_cpu;
 
@@ -458,7 +459,7 @@ static void *claimant(void *arg)
 	pin(hog_cpu);
 	set_nice(19);
 	claimed = (struct words){ .lock = 2, .owner = gettid(), .nusers = 1 };
-	sem_post(&held_by_claimant);
+	sem_post(&is_held);
 	while (!stop)
 		;
 	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
@@ -485,9 +486,8 @@ static void cmd_claim(void)
 	pthread_t it, dupes[2];
 
 	hog_cpu = number("cpu", 0);
-	sem_init(&held_by_claimant, 0, 0);
 	it = start(claimant, &got);
-	wait_for(&held_by_claimant);
+	wait_for(&is_held);
 	for (int i = 0; i < hogs; i++)
 		start(hog, &zero);
 	for (int i = 0; i < 2; i++)
@@ -645,6 +645,53 @@ static void cmd_condvar(void)
 	printf("rounds=%ld\n", n);
 }
 
+/* ---- big and little CPUs ---- */
+
+static void *small_holder(void *arg)
+{
+	int *ended_on = arg;
+	cpu_set_t all;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		die("sched_getaffinity: %s", strerror(errno));
+	for (;;) {
+		wait_for(&go[0]);
+		if (stop)
+			return NULL;
+		pin(number("from", 1));
+		sched_setaffinity(0, sizeof(all), &all);
+		pthread_mutex_lock(&lock[0]);
+		sem_post(&is_held);
+		burn_us(hold_us);
+		*ended_on = sched_getcpu();
+		pthread_mutex_unlock(&lock[0]);
+	}
+}
+
+/* Where a hold ends that began on one CPU and is waited for from another. */
+static void cmd_big(void)
+{
+	long n = number("n", 20), moved = 0;
+	int cpu = number("cpu", 0), ended_on = -1;
+	pthread_t it;
+
+	hold_us = number("hold-us", 20000);
+	init_lock(&lock[0]);
+	it = start(small_holder, &ended_on);
+	pin(cpu);
+	for (long i = 0; i < n; i++) {
+		sem_post(&go[0]);
+		wait_for(&is_held);
+		pthread_mutex_lock(&lock[0]);
+		moved += ended_on == cpu;
+		pthread_mutex_unlock(&lock[0]);
+	}
+	stop = true;
+	sem_post(&go[0]);
+	pthread_join(it, NULL);
+	printf("holds=%ld moved=%ld\n", n, moved);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -659,10 +706,12 @@ static const struct {
 	{ "condvar", cmd_condvar },
 	{ "semaphore", cmd_semaphore },
 	{ "barrier", cmd_barrier },
+	{ "big", cmd_big },
 };
 
 int main(int argc, char **argv)
 {
+	sem_init(&is_held, 0, 0);
 	if (argc < 2)
 		die("usage: locks COMMAND [name=value ...]");
 	params = argv + 2;

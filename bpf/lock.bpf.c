@@ -14,6 +14,10 @@
  * take the lock before; then the woken one waits again, and who begins to wait
  * reads the holder anew.
  *
+ * The kernel skips a hook that was preempted inside the same hook on its CPU.
+ * Then an edge is missing; or it outlives its wait, until the task's wake-up or
+ * next wait ends it.
+ *
  * What is not hooked: futex_wake, since the wake-up of the waiter says the same,
  * and system calls as such, which all programs would pay for.
  *

@@ -377,8 +377,10 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	now = scx_bpf_now();
 	tctx = fl_task(prev);
 	/* With its slice left at 0 it is enqueued, even if there is no other task. */
-	if (tctx && tctx->big_cpu >= 0)
+	if (tctx && tctx->big_cpu >= 0) {
+		fl_take_own(cpu);
 		return;
+	}
 	if (tctx && tctx->holds) {
 		keep = fl_hold_keep(tctx, fl_self(prev, tctx), cpu, now);
 		if (keep) {

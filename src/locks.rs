@@ -98,7 +98,9 @@ mod tests {
     fn what_is_missing_switches_one_thing_off() {
         let hooks = Hooks::of(|name| name != FUTEX_PI, |_| true);
         assert!(hooks.futex && !hooks.futex_pi && hooks.kernel);
-        assert!(hooks.describe().ends_with("this kernel lacks futex_lock_pi"));
+        assert!(hooks
+            .describe()
+            .ends_with("this kernel lacks futex_lock_pi"));
         let hooks = Hooks::of(|name| name != BY_TID, |_| true);
         assert!(!hooks.futex && !hooks.futex_pi && hooks.kernel);
         let hooks = Hooks::of(|_| true, |_| false);

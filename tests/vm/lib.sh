@@ -12,6 +12,7 @@ root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 scheduler=$root/target/release/scx_freqlock
 load=$root/target/tests/load
 locks=$root/target/tests/locks
+badlocks=$root/target/tests/badlocks
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -127,6 +128,7 @@ run_load() { run_program "$load" "$@"; }
 
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
+run_badlocks() { run_program "$badlocks" "$@"; }
 
 run_program() {
     local line pair

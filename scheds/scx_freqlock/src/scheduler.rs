@@ -55,7 +55,10 @@ impl<'a> Scheduler<'a> {
     pub fn load(opts: &RunOpts, storage: &'a mut Storage, learned: &mut Learned) -> Result<Self> {
         let mut layout = topology::host()?;
         for (cpu, capacity) in &opts.test_capacity {
-            let cpu = layout.cpus.get_mut(*cpu).context("--test-capacity names a CPU that is not here")?;
+            let cpu = layout
+                .cpus
+                .get_mut(*cpu)
+                .context("--test-capacity names a CPU that is not here")?;
             cpu.capacity = *capacity;
         }
         let present: Vec<usize> = layout.present().collect();

@@ -10,7 +10,10 @@ const TID: u32 = sys::FUTEX_TID;
 
 /// Kinds of <pthread.h>, with and without the flags that may be beside them.
 fn kind() -> impl Strategy<Value = u32> {
-    (0..=3u32, prop::sample::select(vec![0, 128, 256, 512, 128 | 512]))
+    (
+        0..=3u32,
+        prop::sample::select(vec![0, 128, 256, 512, 128 | 512]),
+    )
         .prop_map(|(kind, flags)| kind | flags)
 }
 

@@ -8,6 +8,7 @@
 #define __FREQLOCK_BPF_H
 
 #include <scx/common.bpf.h>
+#include <bpf_experimental.h>
 #include "intf.h"
 #include "policy/deadline.h"
 #include "policy/learn.h"
@@ -15,6 +16,8 @@
 #include "policy/finish.h"
 #include "policy/modes.h"
 #include "policy/spin.h"
+#include "policy/lock.h"
+#include "policy/donate.h"
 
 #define FL_USEC   1000ULL
 #define FL_NONE   (~0ULL)
@@ -43,6 +46,7 @@ enum fl_task_flags {
 	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
+	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
 };
 
 struct task_ctx {
@@ -70,6 +74,17 @@ struct task_ctx {
 	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 	struct spin_watch spin;
+	/* Locks (policy/donate.h). Those who wait for one write into its holder's holds. */
+	u64 holds;        /* slots of locks that it holds and others wait for */
+	u64 donated_at;   /* runs on others' terms since then, 0 does not */
+	u64 allowance;    /* time on others' terms that it has left, ns ... */
+	u64 allowance_at; /* ... at this time */
+	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
+	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
+	u32 edge;         /* to the lock that it waits for, 0 none */
+	u32 level;        /* of its own nice value */
+	u32 cookie;       /* tells it from another task with its PID */
+	s32 big_cpu;      /* it is to go on there, or -1; by who waits for it */
 };
 
 /*
@@ -100,6 +115,8 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
+	bool donated;   /* the running task was picked on others' terms */
+	u32 waits_edge; /* the last task to leave waits for a lock: its edge, else 0 */
 } __attribute__((aligned(128)));
 
 struct cpu_stats {
@@ -133,6 +150,7 @@ extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern const volatile u32 nr_cpus;
 extern const volatile u32 nr_present;
 extern const volatile bool smt_present;
+extern const volatile bool capacity_differs;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -157,6 +175,21 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
 static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, (struct task_struct *)p, 0, 0);
+}
+
+/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
+static __always_inline u64 fl_mix(u64 h, u64 v)
+{
+	h ^= v;
+	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+	return h ^ (h >> 31);
+}
+
+/* True if what happens is the current task's doing, and not an interrupt's. */
+static __always_inline bool fl_from_task(void)
+{
+	return !bpf_in_hardirq() && !bpf_in_serving_softirq();
 }
 
 static __always_inline u64 fl_slice(void)
@@ -216,6 +249,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	     struct placement *pl __arg_nonnull);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
 s32 fl_claim_idle(struct task_struct *p __arg_trusted, s32 from, u64 now);
+s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
 
 /* freq.bpf.c */
 u32 fl_speed(s32 cpu, u64 now);
@@ -252,5 +286,27 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 		      s32 cpu);
 u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu);
 int fl_spin_init(void);
+/* lock.bpf.c */
+extern struct lock_slot lock_slots[FL_MAX_LOCKS];
+int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
+		  u64 now);
+int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
+#define fl_slot(i) (&lock_slots[in_range(i, FL_MAX_LOCKS)])
+
+/* donate.bpf.c */
+u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+bool fl_hold_spares(s32 cpu, u64 weight, u64 now);
+u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
+int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
+int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable);
+bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
+bool fl_run_holder(s32 cpu, u64 now);
+
+/* A PID may come again, with another cookie. */
+static __always_inline u64 fl_self(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return (u64)p->pid << 32 | tctx->cookie;
+}
 
 #endif /* __FREQLOCK_BPF_H */

@@ -25,6 +25,7 @@ enum fl_consts {
 	FL_FULL_SPEED = 1024,  /* speeds and shares are 0..1024 */
 	FL_HIST_SLOTS = 24,    /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
 	FL_MAX_CLASSES = 4096, /* fork classes remembered, least recently used go */
+	FL_MAX_LOCKS = 4096,   /* locks that somebody waits for, at one time */
 };
 
 /* Placement, as ARCHITECTURE.md describes each. */

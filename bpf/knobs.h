@@ -45,3 +45,14 @@ KNOB(cpuperf, "0..1", 1, 0, 1, "Ask the schedutil governor for speed by the load
 KNOB(spin, "0..1", 1, 0, 1, "Tasks that are found spinning give way to runnable tasks of their process")
 KNOB(spin_ticks, "ticks", 2, 2, 1000, "So many ticks in a row must see a task stand still before it is taken for a spinner")
 KNOB(spin_window_bytes, "bytes", 64, 0, 4096, "A task stands still only if its instruction pointer stays within this distance of where it was at the first of those ticks")
+
+/* Locks. */
+KNOB(locks, "0..1", 0, 0, 1, "Find out who holds the locks that others wait for; read at start only, and without it the knobs below have no effect. Off until its cost is measured")
+KNOB(donate, "0..1", 1, 0, 1, "A lock's holder is queued with the weight and the deadline of its best waiter")
+KNOB(hold_keep, "0..1", 1, 0, 1, "A lock's holder is not preempted while others wait for it")
+KNOB(hold_now, "0..1", 1, 0, 1, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
+KNOB(hold_big, "0..1", 1, 0, 1, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
+KNOB(hold_big_us, "us", 200, 0, 1000000, "A lock's holder that runs on a small CPU is moved to a big one only if such holds usually last this long")
+KNOB(hold_keep_us, "us", 4000, 0, 1000000, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
+KNOB(hold_max_us, "us", 50000, 0, 10000000, "Most CPU time in one hold of a lock that the holder gets on its waiters' terms")
+KNOB(hold_share, "0..1024", 512, 0, 1024, "Share of a CPU that a task gets on others' terms at most, beyond hold_max_us")

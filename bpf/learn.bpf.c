@@ -6,7 +6,6 @@
  * command and kind of fork, in a table that forgets the least recently used.
  */
 #include "freqlock.bpf.h"
-#include <bpf_experimental.h>
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -24,15 +23,6 @@ struct {
 
 enum fork_kind { FORK_PROCESS, FORK_VFORK, FORK_THREAD };
 
-static u64 mix(u64 h, u64 v)
-{
-	/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
-	h ^= v;
-	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
-	return h ^ (h >> 31);
-}
-
 /*
  * Key of the fork that made @p. Until its first exec a child bears its parent's
  * command; and the parent of a vfork is about to sleep, which the child shows.
@@ -48,7 +38,7 @@ static u64 fork_key(struct task_struct *p)
 		kind = FORK_VFORK;
 	bpf_probe_read_kernel_str(comm, sizeof(comm), p->comm);
 	/* 0 stands for "no class" */
-	return mix(mix(comm[0], comm[1]), kind + 1) | 1;
+	return fl_mix(fl_mix(comm[0], comm[1]), kind + 1) | 1;
 }
 
 /* Two CPUs may update one class at once: one sample is lost, which averages bear. */

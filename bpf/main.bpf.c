@@ -19,13 +19,15 @@
  *    recently it was busy (freq.bpf.c); how long bursts are, and how soon a
  *    task leaves its CPU after it forked or woke another, is learned as tasks
  *    run (learn.bpf.c).
+ * 7. A task that holds a lock for which others wait is queued on the best
+ *    waiter's terms, is left to run, and runs on the CPU that a waiter left
+ *    (lock.bpf.c, donate.bpf.c), all within bounds.
  *
  * A task without a context, which can only be if memory ran out at its birth,
  * is scheduled plainly and counted. Nothing here waits, and every loop has a
  * bound. When the agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
-#include <bpf_experimental.h>
 
 char _license[] SEC("license") = "GPL";
 
@@ -35,6 +37,7 @@ const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
 const volatile u32 nr_present = 1;
 const volatile bool smt_present;
+const volatile bool capacity_differs;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
 volatile struct tunables tunables = {
@@ -49,6 +52,8 @@ volatile u32 turbo[FL_MAX_CPUS];
 
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
+
+static u32 next_cookie;
 
 /* Take @tctx out of the work that waits on the CPU where it was queued. */
 static void queued_remove(struct task_ctx *tctx)
@@ -103,18 +108,43 @@ static u64 burst_rest(struct task_ctx *tctx)
 /*
  * A task is left to run for a while before another may take its place: what it
  * was woken for is often done by then, and if not, the next tick looks again.
+ * But not while it holds up others: @urgent.
  */
-static bool may_preempt(struct cpu_ctx *cctx, u64 deadline, u64 now)
+static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 {
-	return now - cctx->running_since >= tunables.preempt_after_us * FL_USEC &&
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	/* Who runs on others' terms has had what it was picked for when those are over. */
+	return (urgent || cctx->donated ||
+		now - cctx->running_since >= tunables.preempt_after_us * FL_USEC) &&
 	       deadline_preempts(deadline, cctx->running_deadline,
-				 tunables.preempt_margin_us * FL_USEC);
+				 tunables.preempt_margin_us * FL_USEC) &&
+	       !fl_hold_spares(cpu, weight, now);
 }
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
 {
 	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE :
 							 weight_of_prio(p->static_prio);
+	tctx->level = p->policy == 5 ? LEVEL_IDLE :
+		      p->prio < 100  ? LEVEL_MAX :
+				       level_of_prio(p->static_prio);
+}
+
+/* A holder goes to a big CPU where there is a choice; all else is the mode's to say. */
+static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+{
+	s32 cpu;
+
+	if (capacity_differs && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)) {
+		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
+		if (cpu >= 0) {
+			pl->idle = true;
+			fl_count(place_idle);
+			return cpu;
+		}
+	}
+	return fl_place(p, tctx, pl);
 }
 
 static void park_until(struct task_ctx *tctx, const struct placement *pl)
@@ -147,7 +177,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(wake);
 
 	pl.now = scx_bpf_now();
-	pl.from_task = fl_is_busy(pl.this_cpu) && !bpf_in_hardirq() && !bpf_in_serving_softirq();
+	pl.from_task = fl_is_busy(pl.this_cpu) && fl_from_task();
+	if (tctx->edge && fl_from_task())
+		fl_lock_woken(p, tctx, pl.now);
 	if (tunables.mode == FL_MODE_AUTO) {
 		fl_learn_back(tctx, pl.now);
 		if (pl.from_task)
@@ -160,7 +192,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE);
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl.now;
-	cpu = fl_place(p, tctx, &pl);
+	cpu = place(p, tctx, &pl);
 
 	if (tunables.mode == FL_MODE_AUTO) {
 		tctx->flags |= FL_TASK_PREDICTED;
@@ -176,6 +208,10 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
 	} else if (pl.park) {
 		park_until(tctx, &pl);
+	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl.this_cpu)->donated &&
+		   fl_allowed(p, pl.this_cpu)) {
+		/* What runs here does so in the stead of those who waited: @p has it back. */
+		cpu = pl.this_cpu;
 	}
 	return cpu;
 }
@@ -199,6 +235,21 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 	fl_count(pinned);
 	fl_count(place_pinned);
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
+}
+
+/* @p was called to a big CPU, where somebody waited for what it holds. */
+static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	s32 cpu = tctx->big_cpu;
+
+	tctx->big_cpu = -1;
+	if (!fl_allowed(p, cpu) || is_migration_disabled(p))
+		return false;
+	fl_count(hold_big);
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), enq_flags);
+	return true;
 }
 
 /*
@@ -233,18 +284,23 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_ctx *tctx = fl_task(p);
-	u64 now = scx_bpf_now();
-	bool arrives, preempts;
+	u64 now = scx_bpf_now(), own;
+	bool arrives, preempts, urgent;
 
 	if (!tctx) {
 		fl_count(no_ctx);
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(), enq_flags);
 		return;
 	}
+	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
+		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	count_unasked(p, tctx, enq_flags);
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
+	/* select_cpu is not asked for a task that may run on one CPU only. */
+	if (tctx->edge && (enq_flags & SCX_ENQ_WAKEUP) && fl_from_task())
+		fl_lock_woken(p, tctx, now);
 	/*
 	 * A task whose slice is over goes on from where it is, with no credit to
 	 * bound; but giving way earns no more of it than sleep does.
@@ -254,8 +310,18 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
+	urgent = tctx->flags & FL_TASK_HEIR;
+	if (tctx->holds) {
+		own = tctx->deadline;
+		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
+		if (tctx->deadline != own) {
+			fl_count(donate);
+			urgent = true;
+		}
+	}
 	preempts = arrives && fl_is_busy(cpu) &&
-		   (may_preempt(cctx, tctx->deadline, now) || cctx->spinner == p->tgid);
+		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
+		    cctx->spinner == p->tgid);
 	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
 	    place_again(p, tctx, cpu, now, enq_flags))
 		return;
@@ -303,9 +369,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx;
-	u64 now, head, vtime;
+	u64 now, head, vtime, keep;
 
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
+		if (fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, scx_bpf_now()))
+			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
 		return;
@@ -316,13 +384,28 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (tctx && fl_spin_give_way(prev, tctx, cpu))
 		return;
 	now = scx_bpf_now();
+	/* With its slice left at 0 it is enqueued, even if there is no other task. */
+	if (tctx && tctx->big_cpu >= 0) {
+		fl_take_own(cpu);
+		return;
+	}
+	if (tctx && tctx->holds) {
+		keep = fl_hold_keep(tctx, fl_self(prev, tctx), cpu, now);
+		if (keep) {
+			scx_bpf_task_set_slice(prev, keep);
+			return;
+		}
+	}
 	if (fl_balance(cpu, now))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start && head != FL_NONE) {
 		/* Its vtime is charged when it stops; look ahead to that. */
 		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
-		if (!vtime_before(vtime_deadline(vtime, 0, fl_slice(), tctx->weight), head)) {
+		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(), tctx->weight);
+		if (tctx->holds)
+			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
+		if (!vtime_before(tctx->deadline, head)) {
 			if (fl_take_own(cpu))
 				return;
 		}
@@ -340,6 +423,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 	fl_freq_running(cpu, now);
 	cctx->leave_at = 0;
+	cctx->donated = false;
 	cctx->running_away = tctx ? tctx->away : 0;
 	cctx->running_since = now;
 	cctx->spinner = 0;
@@ -349,13 +433,16 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	queued_remove(tctx);
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
-	if (vtime_before(cctx->vclock, tctx->vtime))
-		cctx->vclock = tctx->vtime;
 	cctx->running_rest = burst_rest(tctx);
 	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
+	if (tctx->holds)
+		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
+	/* Who runs on others' terms may be far ahead of the clock by its own. */
+	if (!cctx->donated && vtime_before(cctx->vclock, tctx->vtime))
+		cctx->vclock = tctx->vtime;
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -366,13 +453,14 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		tctx->park_until = 0;
 	}
 	tctx->flags = 0;
+	tctx->big_cpu = -1;
 }
 
 void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct task_struct *waiting;
-	struct task_ctx *tctx = fl_task(p);
+	struct task_ctx *tctx = fl_task(p), *wctx;
 	u64 now = scx_bpf_now();
 
 	fl_freq_tick(cpu, now);
@@ -382,7 +470,8 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
-	if (may_preempt(fl_cpu(cpu), waiting->scx.dsq_vtime, now)) {
+	wctx = fl_task(waiting);
+	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}
@@ -416,6 +505,10 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (!tctx || !tctx->run_start)
 		return;
 
+	if (tctx->holds || tctx->donated_at)
+		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
+	if (!runnable)
+		cctx->waits_edge = tctx->edge;
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
 	tctx->vtime += vtime_charge(ran, tctx->weight);
@@ -443,10 +536,12 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!tctx)
 		return -ENOMEM;
+	tctx->cookie = __sync_fetch_and_add(&next_cookie, 1);
 	tctx->queued_cpu = -1;
 	tctx->vtime_cpu = FL_ASLEEP;
 	tctx->park_target = -1;
 	tctx->child_cpu = -1;
+	tctx->big_cpu = -1;
 	weigh(p, tctx);
 	if (!args->fork)
 		return 0;
@@ -517,5 +612,6 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .disable		= (void *)freqlock_disable,
 	       .init		= (void *)freqlock_init,
 	       .exit		= (void *)freqlock_exit,
+	       .flags		= SCX_OPS_ENQ_LAST,
 	       .timeout_ms	= 10000,
 	       .name		= "freqlock");

@@ -85,6 +85,15 @@ out:
 	return 0;
 }
 
+/* Claims the idle CPU of the highest capacity for @p, -1 if none is idle. */
+s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
+{
+	struct idle_scan scan = {};
+
+	fl_scan_idle(p, from, now, &scan);
+	return scan.fast >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.fast) ? scan.fast : -1;
+}
+
 /*
  * Claims an idle CPU for @p, which waits at @from: for modes that know warm CPUs
  * the fastest now, else whichever the kernel gives. -1 if none is idle.

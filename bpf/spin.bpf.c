@@ -149,7 +149,8 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
  * those tasks may be stale by a task switch: then the spinner is put behind one
  * that has just left, or before one that has just come.
  */
-static bool take_peer(struct spin_watch *w, u64 queue, bool own, s32 cpu, u32 tgid)
+__noinline bool fl_take_peer(struct spin_watch *w __arg_nonnull, u64 queue, bool own, s32 cpu,
+			     u32 tgid)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
@@ -195,8 +196,8 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 		return false;
 	w->behind = 0;
 	w->least = 0;
-	if (take_peer(w, fl_queue(cpu), true, cpu, tgid) ||
-	    (fl_nr_parked(cpu) && take_peer(w, fl_park(cpu), true, cpu, tgid))) {
+	if (fl_take_peer(w, fl_queue(cpu), true, cpu, tgid) ||
+	    (fl_nr_parked(cpu) && fl_take_peer(w, fl_park(cpu), true, cpu, tgid))) {
 		fl_count(spin_gave_way);
 		return true;
 	}
@@ -211,7 +212,7 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 			break;
 		from = order->cpu[i & (FL_MAX_CPUS - 1)];
 		if (READ_ONCE(fl_cpu(from)->queued_work) &&
-		    take_peer(w, fl_queue(from), false, cpu, tgid)) {
+		    fl_take_peer(w, fl_queue(from), false, cpu, tgid)) {
 			fl_count(spin_gave_way);
 			fl_count(spin_fetched);
 			return true;

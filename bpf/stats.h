@@ -71,6 +71,24 @@ STAT(class_new, learn, "Forks whose parent command and kind of fork were new")
 STAT(class_full, learn, "Fork classes that could not be stored")
 STAT(cpuperf_set, freq, "Requests for speed made to schedutil")
 STAT(freq_sample, freq, "Measured CPU speeds taken in")
+
+/* Locks: who waits for whom, and what that led to. */
+STAT(lock_wait, lock, "Waits for a lock of which the holder is known")
+STAT(lock_unowned, lock, "Waits that may be for a lock, but nobody can be told to hold it")
+STAT(lock_full, lock, "Waits for a lock that no slot was free for")
+STAT(lock_cycle, lock, "Waits for a lock that would have closed a cycle, or a chain too long to tell")
+STAT(lock_handover, lock, "Waits ended by the holder: who waits on, waits for the woken task")
+STAT(lock_hop, lock, "Donations passed on to the holder of a further lock")
+STAT(hold_full, lock, "Donations that found no room, for the task holds too many contended locks")
+STAT(donate, lock, "Holders queued on the terms of those who wait for them")
+STAT(donate_spent, lock, "Donations refused because the hold or the task had its share")
+STAT(hold_kept, lock, "Slices of holders made longer because others wait for them")
+STAT(hold_spared, lock, "Preemptions not done because others wait for the running task")
+STAT(hold_preempted, lock, "Holders that lost their CPU while others waited for them")
+STAT(hold_here, lock, "Holders run on the CPU that their waiter left")
+STAT(hold_ahead, lock, "Holders that may not run there, put ahead in the queue that they are in")
+STAT(hold_big, lock, "Holders moved to a CPU of more capacity")
+
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")
 
 /* Spinners. */

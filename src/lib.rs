@@ -8,6 +8,7 @@ pub mod cost;
 pub mod freq;
 pub mod intf;
 pub mod knobs;
+pub mod locks;
 pub mod machine;
 pub mod memory;
 pub mod metrics;

@@ -102,6 +102,13 @@ impl Layout {
         order
     }
 
+    /// Whether some CPUs are bigger than others.
+    pub fn capacity_differs(&self) -> bool {
+        self.cpus
+            .iter()
+            .any(|c| c.present != 0 && c.capacity < FULL as u32)
+    }
+
     /// Ids of the CPUs that are present.
     pub fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.cpus.len()).filter(|&cpu| self.cpus[cpu].present != 0)

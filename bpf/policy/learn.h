@@ -7,6 +7,7 @@
 #define __FREQLOCK_POLICY_LEARN_H
 
 #include "../intf.h"
+#include "verifier.h"
 
 enum {
 	/* Longer is not told apart: a second is for ever to a placement. */
@@ -88,15 +89,9 @@ static inline u64 work_of(u64 ran, u32 speed)
 static inline u32 hist_slot(u64 ns)
 {
 	u64 us = ns / 1000;
-	u32 slot = 0, i;
+	u32 slot = us ? highest_bit(us) + 1 : 0;
 
-	for (i = 0; i < FL_HIST_SLOTS - 1; i++) {
-		if (!us)
-			break;
-		us >>= 1;
-		slot++;
-	}
-	return slot;
+	return slot < FL_HIST_SLOTS ? slot : FL_HIST_SLOTS - 1;
 }
 
 #endif /* __FREQLOCK_POLICY_LEARN_H */

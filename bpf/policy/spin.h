@@ -15,6 +15,7 @@
 #define __FREQLOCK_POLICY_SPIN_H
 
 #include "deadline.h"
+#include "verifier.h"
 
 enum {
 	SPIN_REGS = 32,         /* general registers and stack pointer, low halves */
@@ -167,13 +168,6 @@ static inline u64 spin_deadline(u64 vtime, u64 slice, u64 weight, u64 least, u64
 	return vtime_before(given, own) ? own : given;
 }
 
-/* In the kernel a loop of which the verifier need not follow each round. */
-#ifdef __bpf__
-#define spin_for(i, n) bpf_for(i, 0, n)
-#else
-#define spin_for(i, n) for (i = 0; i < (n); i++)
-#endif
-
 /* One byte of x86 code in a buffer; 0 beyond its end. */
 static inline u8 spin_byte(const u8 *code, u32 i)
 {
@@ -189,7 +183,8 @@ static inline u32 spin_marks_x86(const u8 *code, u32 at)
 {
 	u32 begin = 0, end = 0, marks = 0, i;
 
-	spin_for(i, SPIN_CODE - 1) {
+	policy_for(i, SPIN_CODE - 1)
+	{
 		u8 op = code[i];
 		bool jump = (op & 0xf0) == 0x70 || op == 0xeb;
 		s32 target = (s32)i + 2 + (s8)code[i + 1];
@@ -202,7 +197,8 @@ static inline u32 spin_marks_x86(const u8 *code, u32 at)
 	if (end)
 		marks |= SPIN_LOOP;
 
-	spin_for(i, SPIN_CODE - 1) {
+	policy_for(i, SPIN_CODE - 1)
+	{
 		u8 op = code[i], next = code[i + 1];
 		bool rex = (next & 0xf0) == 0x40, inside = end && i >= begin && i < end;
 		u8 op1 = rex ? spin_byte(code, i + 2) : next;
@@ -242,7 +238,8 @@ static inline u32 spin_marks_arm64(const u8 *code, u32 at)
 {
 	u32 begin = 0, end = 0, marks = 0, i;
 
-	spin_for(i, SPIN_CODE / 4) {
+	policy_for(i, SPIN_CODE / 4)
+	{
 		s32 jump = spin_branch_arm64(spin_word(code, i)), target = 4 * (s32)i + jump;
 
 		if (!end && jump < 0 && 4 * i >= at && target >= 0 && target <= (s32)at) {
@@ -253,7 +250,8 @@ static inline u32 spin_marks_arm64(const u8 *code, u32 at)
 	if (end)
 		marks |= SPIN_LOOP;
 
-	spin_for(i, SPIN_CODE / 4) {
+	policy_for(i, SPIN_CODE / 4)
+	{
 		u32 op = spin_word(code, i);
 		bool inside = end && 4 * i >= begin && 4 * i < end;
 		bool wait = op == 0xd503203f /* YIELD */ || op == 0xd503205f /* WFE */ ||

@@ -11,6 +11,8 @@ shopt -s inherit_errexit lastpipe
 root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 scheduler=$root/target/release/scx_freqlock
 load=$root/target/tests/load
+locks=$root/target/tests/locks
+badlocks=$root/target/tests/badlocks
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -122,14 +124,20 @@ expect_refusal() {
 # ---- loads ----
 
 # run_load COMMAND [name=value...]: what it saw is in ${got[name]}.
-run_load() {
+run_load() { run_program "$load" "$@"; }
+
+# The same for the loads of locks.
+run_locks() { run_program "$locks" "$@"; }
+run_badlocks() { run_program "$badlocks" "$@"; }
+
+run_program() {
     local line pair
     got=()
-    line=$("$load" "$@") || fail "load $* failed"
+    line=$("$@") || fail "${1##*/} ${*:2} failed"
     for pair in $line; do
         got[${pair%%=*}]=${pair#*=}
     done
-    echo "load $*: $line"
+    echo "${1##*/} ${*:2}: $line"
 }
 
 # hold [name=value...]: busy loops from now on, until the test ends.

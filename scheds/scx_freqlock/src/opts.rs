@@ -110,6 +110,11 @@ pub struct RunOpts {
     #[arg(long, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_speed: Vec<(usize, u32)>,
 
+    /// Take these for the capacities of CPUs, in 1..1024 of the largest, whatever the
+    /// kernel says; those not named have 1024
+    #[arg(long, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
+    pub test_capacity: Vec<(usize, u32)>,
+
     /// Do not measure, at start, what active cores lose to each other (0.3 s) and,
     /// where the recency model is used, the speed of CPUs that were idle (0.3 s):
     /// take --speed-floor as it is
@@ -200,7 +205,7 @@ fn parse_speed(text: &str) -> Result<(usize, u32), String> {
         .parse()
         .ok()
         .filter(|speed| (1..=FULL).contains(speed))
-        .ok_or_else(|| format!("the speed `{speed}` is not in 1..={FULL}"))?;
+        .ok_or_else(|| format!("`{speed}` is not in 1..={FULL}"))?;
     Ok((cpu, speed))
 }
 

@@ -10,6 +10,7 @@ use crossbeam::channel::{select, Receiver};
 use freqlock::calibrate::{self, Measured};
 use freqlock::freq::{self, Counters, Events, Machine, Source};
 use freqlock::intf;
+use freqlock::locks::Hooks;
 use freqlock::memory::Memory;
 use freqlock::metrics::{Metrics, STATS};
 use freqlock::predictions::Predictions;
@@ -41,7 +42,7 @@ pub struct Scheduler<'a> {
     skel: BpfSkel<'a>,
     link: Option<Link>,
     /// What is to be said of how it runs.
-    about: [String; 2],
+    about: [String; 3],
     nr_cpus: usize,
     /// Change over to cpuperf when it is seen to vary.
     upgrade: bool,
@@ -52,7 +53,14 @@ pub struct Scheduler<'a> {
 impl<'a> Scheduler<'a> {
     /// Loads everything and attaches nothing.
     pub fn load(opts: &RunOpts, storage: &'a mut Storage, learned: &mut Learned) -> Result<Self> {
-        let layout = topology::host()?;
+        let mut layout = topology::host()?;
+        for (cpu, capacity) in &opts.test_capacity {
+            let cpu = layout
+                .cpus
+                .get_mut(*cpu)
+                .context("--test-capacity names a CPU that is not here")?;
+            cpu.capacity = *capacity;
+        }
         let present: Vec<usize> = layout.present().collect();
         if let Some((cpu, _)) = opts
             .test_speed
@@ -72,7 +80,12 @@ impl<'a> Scheduler<'a> {
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose);
         let hook = choice.source == Source::Tracepoint;
-        let mut skel = open_and_load(opts, &layout, hook, storage)?;
+        let locks = (opts.tunables().locks != 0).then(Hooks::probe);
+        let mut skel = open_and_load(opts, &layout, hook, locks.as_ref(), storage)?;
+        let locks = match &locks {
+            Some(hooks) => hooks.describe(),
+            None => "lock holders: not looked for (--locks 1)".into(),
+        };
 
         let measured = learned.measured.clone().unwrap_or_default();
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
@@ -138,7 +151,7 @@ impl<'a> Scheduler<'a> {
         Ok(Self {
             skel,
             link: None,
-            about: [speed, hooks],
+            about: [speed, hooks, locks],
             nr_cpus: layout.cpus.len(),
             upgrade: choice.upgrade,
             _counters: counters,
@@ -261,6 +274,7 @@ fn open_and_load<'a>(
     opts: &RunOpts,
     layout: &Layout,
     hook: bool,
+    locks: Option<&Hooks>,
     storage: &'a mut Storage,
 ) -> Result<BpfSkel<'a>> {
     let builder = BpfSkelBuilder::default();
@@ -280,6 +294,15 @@ fn open_and_load<'a>(
 
     skel.struct_ops.freqlock_ops_mut().exit_dump_len = opts.exit_dump_len;
     skel.progs.freq_transition.set_autoload(hook);
+    if let Some(hooks) = locks {
+        let progs = &mut skel.progs;
+        progs.lock_futex_wait.set_autoload(hooks.futex);
+        progs.lock_futex_waited.set_autoload(hooks.futex);
+        progs.lock_futex_pi.set_autoload(hooks.futex_pi);
+        progs.lock_futex_pi_done.set_autoload(hooks.futex_pi);
+        progs.lock_kernel_wait.set_autoload(hooks.kernel);
+        progs.lock_kernel_waited.set_autoload(hooks.kernel);
+    }
 
     let nr_cpus = layout.cpus.len() as u32;
     let rodata = skel.maps.rodata_data.as_mut().context("no .rodata")?;
@@ -292,6 +315,7 @@ fn open_and_load<'a>(
     rodata.nr_cpus = nr_cpus;
     rodata.nr_present = layout.present().count() as u32;
     rodata.smt_present = layout.smt;
+    rodata.capacity_differs = layout.capacity_differs();
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;

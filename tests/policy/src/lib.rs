@@ -5,8 +5,10 @@
 #![cfg(test)]
 
 mod deadline;
+mod donate;
 mod finish;
 mod learn;
+mod lock;
 mod modes;
 mod speed;
 mod spin;

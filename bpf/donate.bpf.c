@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What those who wait for a lock give its holder, and for how long:
+ *
+ * donate	its deadline is computed with the weight of the best waiter, as if
+ *		it had that waiter's virtual time;
+ * hold_now	its request is what is left of a usual hold, so that it goes ahead
+ *		in its queue; and if it waits in one, the CPU that its waiter just
+ *		left runs it: that CPU was the waiter's to use;
+ * hold_keep	it is not preempted, for hold_keep_us in a hold;
+ * hold_big	where CPUs differ, it goes to a big one.
+ *
+ * All of it ends with the hold, and before that when the hold got hold_max_us
+ * of CPU time this way, or when the task had its share (hold_share) of a CPU.
+ * What it runs is charged to its own virtual time, at its own weight: a favour
+ * now is paid back by waiting later.
+ */
+#include "freqlock.bpf.h"
+
+/*
+ * Forget the hold in place @i: the lock at @slot is not @self's any more. A
+ * waiter that makes it so again just now sees it among the holds still, or has
+ * written the owner before this looks again.
+ */
+static void hold_drop(struct task_ctx *tctx, u32 i, u32 slot, u64 self)
+{
+	u64 holds = tctx->holds, seen;
+
+	if (holds_slot(holds, i) != slot)
+		return;
+	seen = __sync_val_compare_and_swap(&tctx->holds, holds, holds_without(holds, i));
+	if (seen == holds && READ_ONCE(fl_slot(slot - 1)->owner) == self)
+		fl_holds_add(tctx, slot - 1, self);
+}
+
+/* CPU time that the task has had on others' terms since @since and is not charged for yet. */
+static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
+{
+	u64 from = tctx->donated_at;
+
+	if (!from)
+		return 0;
+	if (from < since)
+		from = since;
+	return now > from ? now - from : 0;
+}
+
+static u64 allowance(const struct task_ctx *tctx, u64 now)
+{
+	u64 have = allowance_fill(tctx->allowance, now - tctx->allowance_at, tunables.hold_share,
+				  tunables.hold_max_us * FL_USEC);
+
+	return allowance_spend(have, uncharged(tctx, 0, now));
+}
+
+/*
+ * The best level of those who wait for what @self holds, 0 if nobody does or if
+ * the bounds are reached. Also says for how long it may go on undisturbed, and
+ * how long such a hold usually is.
+ */
+__noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
+{
+	u64 holds = tctx->holds, used = 0, keep = tunables.hold_keep_us * FL_USEC;
+	u32 i, best = 0;
+
+	tctx->keep_ns = 0;
+	bpf_for(i, 0, MAX_HOLDS) {
+		u32 slot = holds_slot(holds, i), level;
+		struct lock_slot *s;
+		u64 got;
+
+		if (!slot)
+			continue;
+		s = fl_slot(slot - 1);
+		if (READ_ONCE(s->owner) != self) {
+			hold_drop(tctx, i, slot, self);
+			continue;
+		}
+		level = levels_best(s);
+		if (!level)
+			continue;
+		got = s->used + uncharged(tctx, s->since, now);
+		if (got > used)
+			used = got;
+		if (level > best) {
+			best = level;
+			tctx->hold_ns = s->hold;
+		}
+	}
+	if (!best)
+		return 0;
+	if (used >= tunables.hold_max_us * FL_USEC || !allowance(tctx, now)) {
+		fl_count(donate_spent);
+		return 0;
+	}
+	if (tunables.hold_keep && used < keep)
+		tctx->keep_ns = keep - used;
+	return best;
+}
+
+/* The task runs on others' terms from now on, if it does not yet. */
+static void donation_begins(struct task_ctx *tctx, s32 cpu, u64 now)
+{
+	if (!tctx->donated_at)
+		tctx->donated_at = now;
+	fl_cpu(cpu)->donated = true;
+}
+
+/* Weight of the first task in the queue of @cpu, 0 if there is none. */
+static u64 head_weight(s32 cpu)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
+	struct task_ctx *tctx = p ? fl_task(p) : NULL;
+
+	return tctx ? tctx->weight : 0;
+}
+
+/*
+ * Deadline of a holder on @cpu: its own, or the earlier one that its waiters give
+ * it. It goes ahead of the first in the queue unless that weighs more.
+ */
+u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
+{
+	u64 request = tctx->burst, weight = tctx->weight, deadline, head;
+	u32 level = fl_hold(tctx, self, now);
+
+	if (!level || !(tunables.donate || tunables.hold_now))
+		return tctx->deadline;
+	if (tunables.donate)
+		weight = donate_weight(weight, level);
+	if (tunables.hold_now)
+		request = tctx->hold_ns ?: LEARN_UNKNOWN_BURST_NS;
+	deadline = donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(),
+				   weight);
+	head = tunables.hold_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
+	return head != FL_NONE && vtime_before(head - 1, deadline) ? head - 1 : deadline;
+}
+
+/* A holder begins to run on @cpu. Returns its deadline, as above. */
+u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
+{
+	u64 deadline = fl_cpu(cpu)->running_deadline, own = tctx->deadline;
+
+	tctx->deadline = deadline;
+	deadline = fl_hold_deadline(tctx, self, cpu, now);
+	if (deadline != tctx->deadline)
+		donation_begins(tctx, cpu, now);
+	tctx->deadline = own;
+	return deadline;
+}
+
+/*
+ * How much longer a holder may run although another of @weight wants its CPU: in
+ * any case until hold_keep_us are over, and as long as the other weighs no more
+ * than the best waiter. 0 for not at all.
+ */
+static u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
+{
+	u32 level = fl_hold(tctx, self, now);
+
+	if (!level)
+		return 0;
+	if (tctx->keep_ns)
+		return tctx->keep_ns;
+	return tunables.donate && weight <= donate_weight(tctx->weight, level) ? fl_slice() : 0;
+}
+
+/* True if the task that runs on @cpu is left there, since others wait for it. */
+bool fl_hold_spares(s32 cpu, u64 weight, u64 now)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	bool spares = false;
+
+	bpf_rcu_read_lock();
+	p = __COMPAT_scx_bpf_cpu_curr(cpu);
+	tctx = p ? fl_task(p) : NULL;
+	if (tctx && tctx->holds && keep_ns(tctx, fl_self(p, tctx), weight, now)) {
+		donation_begins(tctx, cpu, now);
+		fl_count(hold_spared);
+		spares = true;
+	}
+	bpf_rcu_read_unlock();
+	return spares;
+}
+
+/* The slice of a holder is over: how much longer it may run, ns; 0 for not at all. */
+u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
+{
+	u64 ns = keep_ns(tctx, self, head_weight(cpu), now);
+
+	if (!ns)
+		return 0;
+	donation_begins(tctx, cpu, now);
+	fl_count(hold_kept);
+	return ns < fl_slice() ? ns : fl_slice();
+}
+
+/*
+ * What the task got on others' terms until now is charged: it stops, or the
+ * hold is over. Of several holds at once each is charged for all of it.
+ */
+int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
+{
+	u32 i;
+
+	if (!tctx->donated_at)
+		return 0;
+	bpf_for(i, 0, MAX_HOLDS) {
+		u32 slot = holds_slot(tctx->holds, i);
+
+		if (slot && fl_slot(slot - 1)->owner == self)
+			fl_slot(slot - 1)->used += uncharged(tctx, fl_slot(slot - 1)->since, now);
+	}
+	tctx->allowance = allowance(tctx, now);
+	tctx->allowance_at = now;
+	tctx->donated_at = 0;
+	return 0;
+}
+
+/* A holder loses its CPU. */
+int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable)
+{
+	if (runnable && fl_hold(tctx, self, now))
+		fl_count(hold_preempted);
+	return fl_hold_charge(tctx, self, now);
+}
+
+/* Move @h, which waits in a queue of @from, to @cpu, which has nothing to run yet. */
+static bool take_here(struct task_struct *h, u64 queue, s32 cpu)
+{
+	struct bpf_iter_scx_dsq it;
+	bool moved = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, queue, 0))
+		moved = scx_bpf_dsq_move(&it, h, SCX_DSQ_LOCAL_ON | cpu, 0);
+	bpf_iter_scx_dsq_destroy(&it);
+	return moved;
+}
+
+/*
+ * @h cannot run where its waiter was: put it ahead in the queue of @cpu, where it
+ * waits, and have it preempt what runs there if it may.
+ */
+static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s32 cpu, u64 now)
+{
+	u64 deadline = fl_hold_deadline(hctx, self, cpu, now);
+	struct bpf_iter_scx_dsq it;
+	bool moved = false;
+
+	if (!vtime_before(deadline, hctx->deadline))
+		return;
+	if (!bpf_iter_scx_dsq_new(&it, fl_queue(cpu), 0)) {
+		scx_bpf_dsq_move_set_vtime(&it, deadline);
+		moved = scx_bpf_dsq_move_vtime(&it, h, fl_queue(cpu), 0);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (!moved)
+		return;
+	hctx->deadline = deadline;
+	fl_count(hold_ahead);
+	if (deadline_preempts(deadline, fl_cpu(cpu)->running_deadline,
+			      tunables.preempt_margin_us * FL_USEC) &&
+	    !fl_hold_spares(cpu, hctx->weight, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* Where CPUs differ: true if a task that needs one now is to have a big one. */
+bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
+{
+	return tunables.hold_big &&
+	       ((tctx->flags & FL_TASK_HEIR) || (tctx->holds && fl_hold(tctx, self, now)));
+}
+
+/*
+ * A holder runs on a smaller CPU than @cpu, which has nothing to do: have it come,
+ * if such holds last long enough to be worth it.
+ */
+static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s32 cpu, u64 now)
+{
+	s32 from = scx_bpf_task_cpu(h);
+
+	if (!hctx->run_start || fl_topo(from)->capacity >= fl_topo(cpu)->capacity ||
+	    fl_head_deadline(cpu) != FL_NONE || !fl_hold(hctx, self, now) ||
+	    hctx->hold_ns < tunables.hold_big_us * FL_USEC)
+		return;
+	hctx->big_cpu = cpu;
+	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
+}
+
+/* Run the holder of the lock at @slot on @cpu. Returns the edge to follow where it waits itself. */
+__noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull)
+{
+	u64 owner = READ_ONCE(fl_slot(slot)->owner);
+	struct task_struct *h = bpf_task_from_pid(owner >> 32);
+	struct task_ctx *hctx;
+	bool allowed;
+	int edge = 0;
+	s32 from;
+
+	if (!h)
+		return 0;
+	hctx = fl_task(h);
+	if (!hctx || fl_self(h, hctx) != owner)
+		goto out;
+	edge = hctx->edge;
+	from = hctx->queued_cpu;
+	if (edge)
+		goto out;
+	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
+	if (from < 0) {
+		if (allowed && capacity_differs && tunables.hold_big)
+			call_here(h, hctx, owner, cpu, now);
+		goto out;
+	}
+	if (!tunables.hold_now || !fl_hold(hctx, owner, now))
+		goto out;
+	if (!allowed) {
+		put_ahead(h, hctx, owner, from, now);
+		goto out;
+	}
+	if (take_here(h, fl_queue(from), cpu) ||
+	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu))) {
+		fl_count(hold_here);
+		hctx->park_until = 0;
+		*done = true;
+	}
+out:
+	bpf_task_release(h);
+	return edge;
+}
+
+/*
+ * The last task to leave @cpu waits for a lock. If the holder is runnable and
+ * does not run, run it here, in the waiter's stead; if it waits for a lock
+ * itself, the holder of that, and so on.
+ */
+bool fl_run_holder(s32 cpu, u64 now)
+{
+	u32 edge = fl_cpu(cpu)->waits_edge, i;
+	bool done = false;
+
+	fl_cpu(cpu)->waits_edge = 0;
+	bpf_for(i, 0, DONATE_HOPS) {
+		edge = fl_run_owner(cpu, edge_slot(edge), now, &done);
+		if (!edge || done)
+			break;
+	}
+	return done;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who holds what, who waits for whom: the edges of the wait-for graph, whose
+ * form is told in policy/donate.h.
+ *
+ * An edge appears when a task begins to wait for a lock and somebody can be told
+ * to hold it: from the words of a glibc mutex (policy/lock.h), from a PI futex,
+ * from the kernel's own mutexes and rwsems. It goes when the wait ends, however
+ * that comes: these are the entry and the exit of one function, and the exit is
+ * passed on time-outs, signals and SIGKILL too.
+ *
+ * A lock is handed over when its holder wakes a waiter: whoever waits on, waits
+ * for the woken task from then on. That may be wrong, since a third task can
+ * take the lock before; then the woken one waits again, and who begins to wait
+ * reads the holder anew.
+ *
+ * The kernel skips a hook that was preempted inside the same hook on its CPU.
+ * Then an edge is missing; or it outlives its wait, until the task's wake-up or
+ * next wait ends it.
+ *
+ * What is not hooked: futex_wake, since the wake-up of the waiter says the same,
+ * and system calls as such, which all programs would pay for.
+ *
+ * The lock words are the user's to forge. Believing them gives a task of the
+ * same process (or, of mutexes shared between processes, of the same user) the
+ * waiter's own terms, within the bounds of donate.bpf.c.
+ */
+#include "freqlock.bpf.h"
+
+struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym __weak;
+
+struct lock_slot lock_slots[FL_MAX_LOCKS];
+
+/* A lock without a slot in this many places has none. */
+#define LOCK_PROBES 4
+
+/* What kind of address is hashed. */
+enum lock_space { LOCK_USER, LOCK_KERNEL };
+
+static u64 lock_hash(enum lock_space space, u64 addr, u32 tgid)
+{
+	u64 hash = fl_mix(fl_mix(addr, tgid), space + 1) & ~(u64)SLOT_REFS;
+
+	return hash ?: SLOT_REFS + 1;
+}
+
+/*
+ * Slot of the lock @hash, referenced, or -1. Two that look for the same lock at
+ * once, while a slot before becomes free, may find two slots for it: each is
+ * then right for its own waiters.
+ */
+__noinline int fl_slot_find(u64 hash)
+{
+	u32 first = hash >> 16, i;
+
+	for (i = 0; i < LOCK_PROBES; i++)
+		if ((fl_slot(first + i)->id & ~(u64)SLOT_REFS) == hash &&
+		    slot_get(fl_slot(first + i), hash))
+			return (first + i) & (FL_MAX_LOCKS - 1);
+	for (i = 0; i < LOCK_PROBES; i++)
+		if (slot_get(fl_slot(first + i), hash))
+			return (first + i) & (FL_MAX_LOCKS - 1);
+	return -1;
+}
+
+__noinline u32 fl_chain_update(u32 from)
+{
+	u32 hops = chain_update(lock_slots, from);
+
+	if (hops)
+		__sync_fetch_and_add(&cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)]
+					      .count[FL_STAT_lock_hop],
+				     hops);
+	return hops;
+}
+
+__noinline int fl_chain_link(u32 from, u32 edge)
+{
+	chain_link(lock_slots, from, edge);
+	return 0;
+}
+
+__noinline bool fl_chain_reaches(u32 edge, u64 self)
+{
+	return chain_reaches(lock_slots, edge, self);
+}
+
+/* The locks that a task holds are waited for through what it waits for itself. */
+__noinline int fl_link_holds(u64 holds, u64 self, u32 edge)
+{
+	u32 i;
+
+	bpf_for(i, 0, MAX_HOLDS) {
+		u32 slot = holds_slot(holds, i);
+
+		if (slot && fl_slot(slot - 1)->owner == self)
+			fl_chain_link(slot - 1, edge);
+	}
+	return 0;
+}
+
+/* Let @hctx know that somebody waits for the lock at @slot, which it holds. */
+__noinline int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self)
+{
+	u64 holds = hctx->holds, with, seen;
+	u32 i, place = slot % MAX_HOLDS;
+
+	for (i = 0; i < 4; i++) {
+		if (holds_has(holds, slot))
+			return 0;
+		with = holds_with(holds, slot);
+		/* No room, but what is there may be over. */
+		if (with == holds) {
+			if (fl_slot(holds_slot(holds, place) - 1)->owner == self)
+				break;
+			with = holds_with(holds_without(holds, place), slot);
+		}
+		seen = __sync_val_compare_and_swap(&hctx->holds, holds, with);
+		if (seen == holds)
+			return 0;
+		/* Others begin to wait for what it holds, or it drops what is over. */
+		holds = seen;
+	}
+	fl_count(hold_full);
+	return 0;
+}
+
+/* The lock at @slot is held by @self from now on. */
+static void slot_own(struct lock_slot *s, u64 self, u64 now)
+{
+	u64 before = __sync_lock_test_and_set(&s->owner, self);
+
+	if (before == self)
+		return;
+	s->used = 0;
+	s->since = now;
+}
+
+/* The wait of @wctx is over. With @heir: its lock was given to it. */
+__noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now)
+{
+	u32 edge = __sync_lock_test_and_set(&wctx->edge, 0), slot;
+	struct lock_slot *s;
+
+	if (!edge)
+		return 0;
+	slot = edge_slot(edge);
+	s = fl_slot(slot);
+	if (wctx->holds)
+		fl_link_holds(wctx->holds, self, 0);
+	levels_remove(s, edge_level(edge));
+	if (heir) {
+		fl_count(lock_handover);
+		s->hold = learn_average(s->hold, now - s->since);
+		slot_own(s, self, now);
+		fl_chain_link(slot, 0);
+		if (s->mask)
+			fl_holds_add(wctx, slot, self);
+	} else {
+		fl_chain_update(slot);
+	}
+	slot_put(s);
+	return 0;
+}
+
+/* The current task begins to wait for the lock @hash, which @h holds. */
+__noinline int fl_lock_begin(struct task_struct *h __arg_trusted, u64 hash)
+{
+	struct task_struct *w = bpf_get_current_task_btf();
+	struct task_ctx *wctx = fl_task(w), *hctx = fl_task(h);
+	u64 now = scx_bpf_now(), self, holder;
+	struct lock_slot *s;
+	u32 edge;
+	s32 slot;
+
+	if (!wctx || !hctx || wctx == hctx)
+		return 0;
+	self = fl_self(w, wctx);
+	holder = fl_self(h, hctx);
+	fl_lock_end(wctx, self, false, now);
+
+	if (hctx->edge && fl_chain_reaches(hctx->edge, self)) {
+		fl_count(lock_cycle);
+		return 0;
+	}
+	slot = fl_slot_find(hash);
+	if (slot < 0) {
+		fl_count(lock_full);
+		return 0;
+	}
+	fl_count(lock_wait);
+	s = fl_slot(slot);
+	slot_own(s, holder, now);
+	levels_add(s, wctx->level);
+	edge = edge_to(slot, wctx->level);
+	wctx->edge = edge;
+	if (wctx->holds)
+		fl_link_holds(wctx->holds, self, edge);
+	/*
+	 * In this order: a holder that begins to wait itself meanwhile either
+	 * finds this lock among its holds, or has its edge seen here.
+	 */
+	fl_holds_add(hctx, slot, holder);
+	fl_chain_link(slot, hctx->edge);
+	if (s->out)
+		fl_chain_update(edge_slot(s->out));
+	return 0;
+}
+
+/*
+ * @w, which waits for a lock, is woken by the current task: that hands the lock
+ * over, be the current task the holder that was known or another. If it was the
+ * holder, what it still has to do is not waited for. A signal looks alike; then
+ * the lock is @w's until @w or another begins to wait for it anew.
+ */
+int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull, u64 now)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
+	struct task_ctx *hctx = fl_task(waker);
+
+	if (hctx && fl_slot(edge_slot(wctx->edge))->owner == fl_self(waker, hctx)) {
+		fl_hold_charge(hctx, fl_self(waker, hctx), now);
+		if (cctx->donated)
+			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(),
+								hctx->weight);
+	}
+	wctx->flags |= FL_TASK_HEIR;
+	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
+}
+
+/* The current task's wait is over, whatever for. */
+static int wait_over(bool got)
+{
+	struct task_struct *w = bpf_get_current_task_btf();
+	struct task_ctx *wctx = fl_task(w);
+
+	if (wctx && wctx->edge)
+		fl_lock_end(wctx, fl_self(w, wctx), got, scx_bpf_now());
+	return 0;
+}
+
+/* True if a lock shared between processes may give @h the terms of @w. */
+static bool same_user(struct task_struct *w, struct task_struct *h)
+{
+	return BPF_CORE_READ(w, real_cred, uid.val) == BPF_CORE_READ(h, real_cred, uid.val);
+}
+
+/* The current task waits at @uaddr for a lock that the task @tid holds. */
+static int user_wait(u64 uaddr, s32 tid, bool shared)
+{
+	struct task_struct *w = bpf_get_current_task_btf(), *h;
+
+	h = tid > 0 ? bpf_task_from_vpid(tid) : NULL;
+	if (!h) {
+		fl_count(lock_unowned);
+		return 0;
+	}
+	if (h->tgid == w->tgid || (shared && same_user(w, h)))
+		fl_lock_begin(h, lock_hash(LOCK_USER, uaddr, w->tgid));
+	else
+		fl_count(lock_unowned);
+	bpf_task_release(h);
+	return 0;
+}
+
+SEC("?fentry/__futex_wait")
+int BPF_PROG(lock_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
+{
+	struct mutex_words m;
+
+	if (!mutex_may_wait(val) || bpf_probe_read_user(&m, sizeof(m), uaddr))
+		return 0;
+	return user_wait((u64)uaddr, mutex_owner(&m, val), mutex_is_shared(&m));
+}
+
+SEC("?fexit/__futex_wait")
+int BPF_PROG(lock_futex_waited, u32 *uaddr, unsigned int flags, u32 val, struct hrtimer_sleeper *to,
+	     u32 bitset, int ret)
+{
+	return wait_over(ret == 0);
+}
+
+/* PI futexes carry their owner in the futex word; the kernel hands them over. */
+SEC("?fentry/futex_lock_pi")
+int BPF_PROG(lock_futex_pi, u32 *uaddr)
+{
+	u32 word;
+
+	if (bpf_probe_read_user(&word, sizeof(word), uaddr) || !(word & FUTEX_TID))
+		return 0;
+	return user_wait((u64)uaddr, word & FUTEX_TID, true);
+}
+
+SEC("?fexit/futex_lock_pi")
+int BPF_PROG(lock_futex_pi_done, u32 *uaddr, unsigned int flags, void *time, int trylock, int ret)
+{
+	return wait_over(ret == 0);
+}
+
+/* linux/trace/events/lock.h: LCB_F_*. */
+enum {
+	KLOCK_SPIN = 1 << 0,
+	KLOCK_READ = 1 << 1,
+	KLOCK_WRITE = 1 << 2,
+	KLOCK_PERCPU = 1 << 4,
+	KLOCK_MUTEX = 1 << 5,
+};
+
+/*
+ * The task in the owner word of a mutex or an rwsem, 0 if it cannot be told:
+ * its low bits are flags, and bit 0 of an rwsem's says that readers have it.
+ */
+static u64 kernel_owner(void *lock, u32 flags)
+{
+	struct rw_semaphore *sem = lock;
+	struct mutex *mutex = lock;
+
+	if (flags & KLOCK_MUTEX)
+		return BPF_CORE_READ(mutex, owner.counter) & ~7ULL;
+	if (BPF_CORE_READ(sem, owner.counter) & 1)
+		return 0;
+	return BPF_CORE_READ(sem, owner.counter) & ~3ULL;
+}
+
+SEC("?tp_btf/contention_begin")
+int BPF_PROG(lock_kernel_wait, void *lock, unsigned int flags)
+{
+	struct task_struct *h;
+	u64 owner;
+
+	/* First of all: spinlocks are most of what comes here. */
+	if ((flags & (KLOCK_SPIN | KLOCK_PERCPU)) ||
+	    !(flags & (KLOCK_MUTEX | KLOCK_READ | KLOCK_WRITE)))
+		return 0;
+	owner = kernel_owner(lock, flags);
+	if (!owner)
+		return 0;
+	h = bpf_task_from_pid(BPF_CORE_READ((struct task_struct *)owner, pid));
+	if (!h)
+		return 0;
+	/* The owner may have gone meanwhile, and its memory be another's. */
+	if ((u64)h == owner)
+		fl_lock_begin(h, lock_hash(LOCK_KERNEL, (u64)lock, 0));
+	bpf_task_release(h);
+	return 0;
+}
+
+SEC("?tp_btf/contention_end")
+int BPF_PROG(lock_kernel_waited, void *lock, int ret)
+{
+	struct task_struct *w = bpf_get_current_task_btf();
+	struct task_ctx *wctx = fl_task(w);
+
+	/* A spinlock on the way of a futex wait is not its end. */
+	if (!wctx || !wctx->edge ||
+	    (fl_slot(edge_slot(wctx->edge))->id & ~(u64)SLOT_REFS) !=
+		    lock_hash(LOCK_KERNEL, (u64)lock, 0))
+		return 0;
+	return fl_lock_end(wctx, fl_self(w, wctx), ret == 0, scx_bpf_now());
+}

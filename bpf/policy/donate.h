@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The wait-for graph and what flows along it: priority inheritance (Sha,
+ * Rajkumar, Lehoczky, "Priority Inheritance Protocols", IEEE ToC 1990) for
+ * weights instead of priorities.
+ *
+ * A lock on which somebody waits has a slot. In it stands who holds the lock and
+ * how many wait at each level; a level is a nice value, so the best waiter is
+ * the highest bit of a word. A task that waits is an edge to a slot, and so is
+ * the slot of a lock that such a task holds: it adds its own best level to that
+ * slot. A change of the best level is thus passed on along slots alone, at most
+ * DONATE_HOPS of them.
+ *
+ * Nothing is locked. An edge is one word, (slot, level), and whoever replaces it
+ * moves exactly what it said from one count to another, so counts return to
+ * what they were however updates interleave. In between a level may be seen too
+ * high or too low, for the length of an update.
+ */
+#ifndef __FREQLOCK_POLICY_DONATE_H
+#define __FREQLOCK_POLICY_DONATE_H
+
+#include "../intf.h"
+#include "deadline.h"
+#include "verifier.h"
+
+enum {
+	/* Level 0 is none, 1 is SCHED_IDLE, 2..41 are nice 19..-20. */
+	LEVEL_IDLE = 1,
+	LEVEL_NICE_19 = 2,
+	LEVEL_MAX = 41,
+	LEVEL_SLOTS = 64, /* a power of two: masking keeps the verifier content */
+	DONATE_HOPS = 8,
+	/* Locks that a task may hold while others wait for them. */
+	MAX_HOLDS = 4,
+	HOLD_BITS = 16,
+	EDGE_LEVEL_BITS = 8,
+	SLOT_REFS = 0xffff,
+};
+
+struct lock_slot {
+	u64 id;    /* 48 bits of the lock's hash, and 16 that count its waiters */
+	u64 owner; /* fl_self() of the holder, 0 not known */
+	u64 mask;  /* levels at which somebody waits */
+	u64 since; /* when the holder began to be waited for */
+	u64 used;  /* CPU time that this hold got since then, ns */
+	u64 hold;  /* average length of such a hold, ns, 0 unknown */
+	u32 out;   /* edge to the lock that the holder waits for, 0 none */
+	u32 waiting[LEVEL_SLOTS];
+};
+
+/*
+ * @i within @size, a power of two. The barrier keeps the compiler from knowing
+ * better and leaving out the mask, which the verifier wants to see.
+ */
+static inline u32 in_range(u32 i, u32 size)
+{
+	__asm__ volatile("" : "+r"(i));
+	return i & (size - 1);
+}
+
+/* Level of a static priority, 100..139 being nice -20..19; of real-time tasks the highest. */
+static inline u32 level_of_prio(s32 static_prio)
+{
+	if (static_prio < 100)
+		return LEVEL_MAX;
+	if (static_prio > 139)
+		return LEVEL_NICE_19;
+	return LEVEL_NICE_19 + (139 - static_prio);
+}
+
+static inline u64 weight_of_level(u32 level)
+{
+	s32 prio = 139 - ((s32)level - LEVEL_NICE_19);
+
+	if (level < LEVEL_NICE_19)
+		return level ? WEIGHT_IDLE : 0;
+	/* As in in_range(). */
+	__asm__ volatile("" : "+r"(prio));
+	return weight_of_prio(prio);
+}
+
+static inline void levels_add(struct lock_slot *s, u32 level)
+{
+	level = in_range(level, LEVEL_SLOTS);
+	if (level && !__sync_fetch_and_add(&s->waiting[level], 1))
+		__sync_fetch_and_or(&s->mask, 1ULL << level);
+}
+
+/* Another may come to this level between the count and the bit: look again. */
+static inline void levels_remove(struct lock_slot *s, u32 level)
+{
+	level = in_range(level, LEVEL_SLOTS);
+	if (!level || __sync_fetch_and_sub(&s->waiting[level], 1) != 1)
+		return;
+	__sync_fetch_and_and(&s->mask, ~(1ULL << level));
+	if (*(volatile u32 *)&s->waiting[level])
+		__sync_fetch_and_or(&s->mask, 1ULL << level);
+}
+
+/*
+ * The best level at which somebody waits, 0 if nobody does. Three that come and
+ * go at once may leave a bit behind, so its count has the last word.
+ */
+static inline u32 levels_best(const struct lock_slot *s)
+{
+	u64 mask = *(volatile u64 *)&s->mask;
+	u32 i, level;
+
+	policy_for(i, 3)
+	{
+		if (!mask)
+			break;
+		level = in_range(highest_bit(mask), LEVEL_SLOTS);
+		if (*(volatile u32 *)&s->waiting[level])
+			return level;
+		mask &= ~(1ULL << level);
+	}
+	return 0;
+}
+
+static inline u32 edge_to(u32 slot, u32 level)
+{
+	return (slot + 1) << EDGE_LEVEL_BITS | level;
+}
+
+static inline u32 edge_slot(u32 edge)
+{
+	return in_range((edge >> EDGE_LEVEL_BITS) - 1, FL_MAX_LOCKS);
+}
+
+static inline u32 edge_level(u32 edge)
+{
+	return edge & (LEVEL_SLOTS - 1);
+}
+
+/*
+ * Take a reference on @s for the lock @hash (its low 16 bits are 0): true if the
+ * slot is that lock's, or was nobody's and is now.
+ */
+static inline bool slot_get(struct lock_slot *s, u64 hash)
+{
+	u64 old = *(volatile u64 *)&s->id, seen;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		u64 refs = old & SLOT_REFS;
+
+		if ((old & ~(u64)SLOT_REFS) != hash) {
+			if (refs)
+				return false;
+		} else if (refs == SLOT_REFS) {
+			return false;
+		}
+		seen = __sync_val_compare_and_swap(&s->id, old, hash | (refs + 1));
+		if (seen == old) {
+			/* What the lock before this one has left behind. */
+			if ((old & ~(u64)SLOT_REFS) != hash)
+				s->hold = 0;
+			return true;
+		}
+		old = seen;
+	}
+	return false;
+}
+
+static inline void slot_put(struct lock_slot *s)
+{
+	__sync_fetch_and_sub(&s->id, 1);
+}
+
+/*
+ * The best level at slot @from may have changed: pass it on to the lock that
+ * its holder waits for, and so on. Returns how many hops that took.
+ */
+static inline u32 chain_update(struct lock_slot *slots, u32 from)
+{
+	u32 i, hops = 0;
+
+	policy_for(i, DONATE_HOPS)
+	{
+		struct lock_slot *s = &slots[in_range(from, FL_MAX_LOCKS)], *to;
+		u32 out = *(volatile u32 *)&s->out, best = levels_best(s);
+
+		if (!out || edge_level(out) == best)
+			break;
+		/* Lost to another update, which may have seen an older best. */
+		if (__sync_val_compare_and_swap(&s->out, out, edge_to(edge_slot(out), best)) != out)
+			continue;
+		from = edge_slot(out);
+		to = &slots[in_range(from, FL_MAX_LOCKS)];
+		levels_add(to, best);
+		levels_remove(to, edge_level(out));
+		/* Not counted up, for the verifier's sake: a constant for each round. */
+		hops = i + 1;
+	}
+	return hops;
+}
+
+/* The holder of @from waits for the lock of @edge now; 0: for none any more. */
+static inline void chain_link(struct lock_slot *slots, u32 from, u32 edge)
+{
+	struct lock_slot *s = &slots[in_range(from, FL_MAX_LOCKS)];
+	u32 best = levels_best(s), out = edge ? edge_to(edge_slot(edge), best) : 0, old;
+
+	if (*(volatile u32 *)&s->out == out)
+		return;
+	old = __sync_lock_test_and_set(&s->out, out);
+	if (out)
+		levels_add(&slots[edge_slot(out)], best);
+	if (old)
+		levels_remove(&slots[edge_slot(old)], edge_level(old));
+}
+
+/*
+ * True if the locks that follow from @edge on are held by @self somewhere: an
+ * edge from @self to the first of them would close a cycle. A longer chain than
+ * is looked at is taken for one, too.
+ */
+static inline bool chain_reaches(const struct lock_slot *slots, u32 edge, u64 self)
+{
+	u32 i;
+
+	policy_for(i, DONATE_HOPS)
+	{
+		const struct lock_slot *s;
+
+		if (!edge)
+			return false;
+		s = &slots[edge_slot(edge)];
+		if (*(volatile u64 *)&s->owner == self)
+			return true;
+		edge = *(volatile u32 *)&s->out;
+	}
+	return true;
+}
+
+/* The locks that a task holds, four slot numbers in a word, each plus one; 0 is none. */
+static inline u32 holds_slot(u64 holds, u32 i)
+{
+	return (holds >> (i * HOLD_BITS)) & ((1U << HOLD_BITS) - 1);
+}
+
+static inline bool holds_has(u64 holds, u32 slot)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_HOLDS; i++)
+		if (holds_slot(holds, i) == slot + 1)
+			return true;
+	return false;
+}
+
+/* @holds with @slot in it; unchanged if there is no room. */
+static inline u64 holds_with(u64 holds, u32 slot)
+{
+	u32 i;
+
+	if (holds_has(holds, slot))
+		return holds;
+	for (i = 0; i < MAX_HOLDS; i++)
+		if (!holds_slot(holds, i))
+			return holds | (u64)(slot + 1) << (i * HOLD_BITS);
+	return holds;
+}
+
+static inline u64 holds_without(u64 holds, u32 i)
+{
+	return holds & ~(((1ULL << HOLD_BITS) - 1) << (i * HOLD_BITS));
+}
+
+/* Donation raises a weight or leaves it. */
+static inline u64 donate_weight(u64 weight, u32 level)
+{
+	u64 given = weight_of_level(level);
+
+	return given > weight ? given : weight;
+}
+
+/*
+ * Deadline of a holder. A waiter was running when it began to wait, so its
+ * vtime was its CPU's clock: what it gives is that, and its weight for the
+ * request of the holder. Never later than the holder's own.
+ */
+static inline u64 donate_deadline(u64 deadline, u64 vclock, u64 request, u64 slice, u64 weight)
+{
+	u64 given = vtime_deadline(vclock, request, slice, weight);
+
+	return vtime_before(given, deadline) ? given : deadline;
+}
+
+/*
+ * A task's allowance for time on others' terms, ns: @share of 1024 of the time
+ * that passes, up to @most. Over any time t it thus spends at most
+ * @most + t * share / 1024, and one stretch more.
+ */
+static inline u64 allowance_fill(u64 have, u64 passed, u64 share, u64 most)
+{
+	const u64 limit = 1ULL << 50;
+	u64 earned = (passed < limit ? passed : limit) * share / FL_FULL_SPEED;
+
+	if (have > most)
+		have = most;
+	return earned < most - have ? have + earned : most;
+}
+
+static inline u64 allowance_spend(u64 have, u64 spent)
+{
+	return spent < have ? have - spent : 0;
+}
+
+#endif /* __FREQLOCK_POLICY_DONATE_H */

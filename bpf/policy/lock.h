@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who holds a lock, as far as its words in user memory tell: the mutexes of
+ * glibc, whose layout is part of its ABI (struct __pthread_mutex_s). The words
+ * may be anything, since everything in user space sleeps in futexes; what is
+ * not surely a mutex has no owner here.
+ */
+#ifndef __FREQLOCK_POLICY_LOCK_H
+#define __FREQLOCK_POLICY_LOCK_H
+
+#include "../intf.h"
+
+/* The first 20 bytes of a mutex; its futex is the first of them. */
+struct mutex_words {
+	u32 lock;
+	u32 count; /* how often a recursive one is locked */
+	s32 owner; /* a TID, in the eyes of its process */
+	u32 nusers;
+	u32 kind;
+};
+
+enum {
+	/* Of a plain mutex: locked, and somebody waits. */
+	MUTEX_CONTENDED = 2,
+	/* linux/futex.h, FUTEX_TID_MASK: the owner in words of robust and PI mutexes. */
+	FUTEX_TID = 0x3fffffff,
+	/* pthread mutex kinds: normal, recursive, error-checking, adaptive ... */
+	MUTEX_RECURSIVE = 1,
+	MUTEX_TYPE_MASK = 3,
+	/* ... and flags beside them. */
+	MUTEX_ROBUST = 16,
+	MUTEX_SHARED = 128, /* between processes */
+	MUTEX_ELISION = 256 | 512,
+};
+
+/* linux/futex.h, FUTEX_WAITERS; it does not fit into an int. */
+#define FUTEX_WAITING 0x80000000U
+
+/* True if a wait for the futex value @val may be one for a mutex. */
+static inline bool mutex_may_wait(u32 val)
+{
+	return val == MUTEX_CONTENDED || (val & FUTEX_WAITING);
+}
+
+static inline bool mutex_is_shared(const struct mutex_words *m)
+{
+	return m->kind & MUTEX_SHARED;
+}
+
+/*
+ * TID of the owner of the mutex on which somebody waits for a value other than
+ * @val, 0 if none can be told: it is no mutex, the owner is about to be written,
+ * or the word has changed already and the wait will not be.
+ */
+static inline s32 mutex_owner(const struct mutex_words *m, u32 val)
+{
+	u32 type = m->kind & MUTEX_TYPE_MASK;
+	u32 flags = m->kind & ~(u32)(MUTEX_TYPE_MASK | MUTEX_SHARED | MUTEX_ELISION);
+
+	if (m->lock != val)
+		return 0;
+	if (val & FUTEX_WAITING)
+		return flags == MUTEX_ROBUST ? (s32)(val & FUTEX_TID) : 0;
+	if (val != MUTEX_CONTENDED || flags || m->owner <= 0 || !m->nusers)
+		return 0;
+	if ((type == MUTEX_RECURSIVE) != (m->count > 0))
+		return 0;
+	return m->owner;
+}
+
+#endif /* __FREQLOCK_POLICY_LOCK_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What keeps the verifier's work small, and so the time to load: it follows each
+ * way through a program, and a plain loop round by round.
+ */
+#ifndef __FREQLOCK_POLICY_VERIFIER_H
+#define __FREQLOCK_POLICY_VERIFIER_H
+
+#include "../intf.h"
+
+#ifdef __bpf__
+#define policy_for(i, n) bpf_for(i, 0, n)
+#else
+#define policy_for(i, n) for (i = 0; i < (n); i++)
+#endif
+
+/* The number of the highest bit of @v, which is not 0; without branches. */
+static inline u32 highest_bit(u64 v)
+{
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	v -= (v >> 1) & 0x5555555555555555ULL;
+	v = (v & 0x3333333333333333ULL) + ((v >> 2) & 0x3333333333333333ULL);
+	v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	/* Wraps on purpose: the sum of the bytes is in the highest one. */
+	return (u32)((v * 0x0101010101010101ULL) >> 56) - 1;
+}
+
+#endif /* __FREQLOCK_POLICY_VERIFIER_H */

@@ -210,7 +210,7 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 
 		if (i >= order->nr)
 			break;
-		from = order->cpu[i & (FL_MAX_CPUS - 1)];
+		from = order->cpu[in_range(i, FL_MAX_CPUS)];
 		if (READ_ONCE(fl_cpu(from)->queued_work) &&
 		    fl_take_peer(w, fl_queue(from), false, cpu, tgid)) {
 			fl_count(spin_gave_way);

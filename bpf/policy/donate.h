@@ -48,16 +48,6 @@ struct lock_slot {
 	u32 waiting[LEVEL_SLOTS];
 };
 
-/*
- * @i within @size, a power of two. The barrier keeps the compiler from knowing
- * better and leaving out the mask, which the verifier wants to see.
- */
-static inline u32 in_range(u32 i, u32 size)
-{
-	__asm__ volatile("" : "+r"(i));
-	return i & (size - 1);
-}
-
 /* Level of a static priority, 100..139 being nice -20..19; of real-time tasks the highest. */
 static inline u32 level_of_prio(s32 static_prio)
 {

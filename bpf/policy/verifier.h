@@ -14,6 +14,16 @@
 #define policy_for(i, n) for (i = 0; i < (n); i++)
 #endif
 
+/*
+ * @i within @size, a power of two. The barrier keeps the compiler from knowing
+ * better and leaving out the mask, which the verifier wants to see.
+ */
+static inline u32 in_range(u32 i, u32 size)
+{
+	__asm__ volatile("" : "+r"(i));
+	return i & (size - 1);
+}
+
 /* The number of the highest bit of @v, which is not 0; without branches. */
 static inline u32 highest_bit(u64 v)
 {

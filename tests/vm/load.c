@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "params.h"
+#include "timing.h"
 
 enum {
 	MAX_CPUS = 1024,
@@ -58,37 +58,6 @@ static struct shared {
 } *shared;
 
 static cpu_set_t all_cpus;
-static long number(const char *name, long preset)
-{
-	const char *text = param(name, NULL);
-
-	return text ? strtol(text, NULL, 0) : preset;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		die("clock_gettime: %s", strerror(errno));
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-/* Use the CPU for this long, by the task's own clock. */
-static void burn_us(long us)
-{
-	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + us * 1000ull;
-
-	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-		;
-}
-
-static void sleep_us(long us)
-{
-	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
-
-	nanosleep(&ts, NULL);
-}
 
 static void set_affinity(pid_t pid, const cpu_set_t *set)
 {

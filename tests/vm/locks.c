@@ -46,15 +46,6 @@ static void print_waits(void)
 
 /* ---- inversion and chains ---- */
 
-/* Use the CPU for this long, by the thread's own clock. */
-static void burn_us(long us)
-{
-	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + us * 1000ull;
-
-	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-		;
-}
-
 static pthread_mutex_t lock[MAX_CHAIN];
 static sem_t go[MAX_CHAIN + 1], work, is_held;
 static long hold_us;

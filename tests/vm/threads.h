@@ -12,30 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include "params.h"
-
-static long number(const char *name, long preset)
-{
-	const char *text = param(name, NULL);
-
-	return text ? strtol(text, NULL, 0) : preset;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		die("clock_gettime: %s", strerror(errno));
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static void sleep_us(long us)
-{
-	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
-
-	nanosleep(&ts, NULL);
-}
+#include "timing.h"
 
 static void set_nice(int nice)
 {

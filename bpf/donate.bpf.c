@@ -67,7 +67,6 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	bpf_for(i, 0, MAX_HOLDS) {
 		u32 slot = holds_slot(holds, i), level;
 		struct lock_slot *s;
-		u64 got;
 
 		if (!slot)
 			continue;
@@ -76,12 +75,10 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 			hold_drop(tctx, i, slot, self);
 			continue;
 		}
-		level = levels_best(s);
+		level = fl_levels_best(slot - 1);
 		if (!level)
 			continue;
-		got = s->used + uncharged(tctx, s->since, now);
-		if (got > used)
-			used = got;
+		used = greater(used, s->used + uncharged(tctx, s->since, now));
 		if (level > best) {
 			best = level;
 			tctx->hold_ns = s->hold;

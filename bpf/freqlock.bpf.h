@@ -151,6 +151,7 @@ extern const volatile u32 nr_cpus;
 extern const volatile u32 nr_present;
 extern const volatile bool smt_present;
 extern const volatile bool capacity_differs;
+extern const volatile bool sees_locks;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -225,7 +226,36 @@ static __always_inline bool fl_is_busy(s32 cpu)
 	return fl_cpu(cpu)->running_since != 0;
 }
 
-/* The decision about one forked or woken task: in and out of place.bpf.c. */
+/* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
+struct idle_scan {
+	s32 near; /* the first that is idle, -1 none */
+	s32 warm; /* the fastest now; of equals the one that was busiest of late */
+	s32 fast; /* the nearest of the highest capacity */
+	u32 warm_speed;
+	u32 fast_capacity;
+	u32 warm_util;
+	bool nest_only; /* look only at CPUs of the warm set */
+};
+
+/* Candidates of auto in the order in which they win when they finish alike. */
+enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
+
+/* A power of two, for in_range(). */
+#define AUTO_PLACES 8
+
+struct auto_choice {
+	s32 cpu[AUTO_PLACES]; /* candidates by enum auto_why, -1 none */
+	bool idle[AUTO_PLACES];
+	struct candidate best; /* out */
+	u32 why;               /* out: which of them that is */
+	bool best_idle;        /* out: and whether it is idle */
+};
+
+/*
+ * The decision about one task: in and out of place.bpf.c. Kept by the CPU that
+ * makes it, which does so with interrupts off and so makes one at a time. Not on
+ * the stack: the verifier of Linux 7.3 follows what points there into every call.
+ */
 struct placement {
 	u64 now;
 	u64 wake_flags;
@@ -242,7 +272,9 @@ struct placement {
 	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
 	u64 park_ns;     /* out: how long to wait at most */
 	u64 wait_ns;     /* out: predicted wait */
-};
+	struct idle_scan scan;
+	struct auto_choice choice;
+} __attribute__((aligned(128)));
 
 /* place.bpf.c */
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
@@ -290,6 +322,7 @@ int fl_spin_init(void);
 extern struct lock_slot lock_slots[FL_MAX_LOCKS];
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
 		  u64 now);
+u32 fl_levels_best(u32 slot);
 int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
 #define fl_slot(i) (&lock_slots[in_range(i, FL_MAX_LOCKS)])
 
@@ -302,6 +335,20 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable);
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 bool fl_run_holder(s32 cpu, u64 now);
+
+/*
+ * What a task holds and waits for. Without --locks these are constants to the
+ * verifier, and what would follow from them is not loaded.
+ */
+static __always_inline u64 fl_holds(const struct task_ctx *tctx)
+{
+	return sees_locks ? tctx->holds : 0;
+}
+
+static __always_inline u32 fl_edge(const struct task_ctx *tctx)
+{
+	return sees_locks ? tctx->edge : 0;
+}
 
 /* A PID may come again, with another cookie. */
 static __always_inline u64 fl_self(const struct task_struct *p, const struct task_ctx *tctx)

@@ -44,6 +44,11 @@ static u64 lock_hash(enum lock_space space, u64 addr, u32 tgid)
 	return hash ?: SLOT_REFS + 1;
 }
 
+__noinline bool fl_slot_get(u32 slot, u64 hash)
+{
+	return slot_get(fl_slot(slot), hash);
+}
+
 /*
  * Slot of the lock @hash, referenced, or -1. Two that look for the same lock at
  * once, while a slot before becomes free, may find two slots for it: each is
@@ -53,14 +58,21 @@ __noinline int fl_slot_find(u64 hash)
 {
 	u32 first = hash >> 16, i;
 
-	for (i = 0; i < LOCK_PROBES; i++)
+	bpf_for(i, 0, LOCK_PROBES) {
 		if ((fl_slot(first + i)->id & ~(u64)SLOT_REFS) == hash &&
-		    slot_get(fl_slot(first + i), hash))
+		    fl_slot_get(first + i, hash))
 			return (first + i) & (FL_MAX_LOCKS - 1);
-	for (i = 0; i < LOCK_PROBES; i++)
-		if (slot_get(fl_slot(first + i), hash))
+	}
+	bpf_for(i, 0, LOCK_PROBES) {
+		if (fl_slot_get(first + i, hash))
 			return (first + i) & (FL_MAX_LOCKS - 1);
+	}
 	return -1;
+}
+
+__noinline u32 fl_levels_best(u32 slot)
+{
+	return levels_best(fl_slot(slot));
 }
 
 __noinline u32 fl_chain_update(u32 from)
@@ -99,13 +111,16 @@ __noinline int fl_link_holds(u64 holds, u64 self, u32 edge)
 	return 0;
 }
 
+/* So often do others get in between at most, before a hold goes unnoticed. */
+#define HOLD_TRIES 4
+
 /* Let @hctx know that somebody waits for the lock at @slot, which it holds. */
 __noinline int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self)
 {
 	u64 holds = hctx->holds, with, seen;
 	u32 i, place = slot % MAX_HOLDS;
 
-	for (i = 0; i < 4; i++) {
+	bpf_for(i, 0, HOLD_TRIES) {
 		if (holds_has(holds, slot))
 			return 0;
 		with = holds_with(holds, slot);

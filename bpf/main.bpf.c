@@ -38,6 +38,7 @@ const volatile u32 nr_cpus = 1;
 const volatile u32 nr_present = 1;
 const volatile bool smt_present;
 const volatile bool capacity_differs;
+const volatile bool sees_locks;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
 volatile struct tunables tunables = {
@@ -53,6 +54,7 @@ volatile u32 turbo[FL_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 
+static struct placement placements[FL_MAX_CPUS];
 static u32 next_cookie;
 
 /* Take @tctx out of the work that waits on the CPU where it was queued. */
@@ -119,7 +121,7 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 		now - cctx->running_since >= tunables.preempt_after_us * FL_USEC) &&
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
-	       !fl_hold_spares(cpu, weight, now);
+	       !(sees_locks && fl_hold_spares(cpu, weight, now));
 }
 
 static void weigh(struct task_struct *p, struct task_ctx *tctx)
@@ -136,7 +138,7 @@ static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement 
 {
 	s32 cpu;
 
-	if (capacity_differs && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)) {
+	if (capacity_differs && sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)) {
 		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
 		if (cpu >= 0) {
 			pl->idle = true;
@@ -154,16 +156,31 @@ static void park_until(struct task_ctx *tctx, const struct placement *pl)
 	tctx->park_target = pl->park_target;
 }
 
+/* A decision of this CPU begins, about a task that ran on @prev_cpu. */
+static struct placement *begin_placement(s32 prev_cpu)
+{
+	s32 this_cpu = bpf_get_smp_processor_id();
+	struct placement *pl = &placements[this_cpu & (FL_MAX_CPUS - 1)];
+
+	pl->now = scx_bpf_now();
+	pl->wake_flags = 0;
+	pl->prev_cpu = prev_cpu;
+	pl->this_cpu = this_cpu;
+	pl->leave_ns = FL_NONE;
+	pl->fork = false;
+	pl->from_task = false;
+	pl->nr_active = 0;
+	pl->idle = false;
+	pl->park = false;
+	pl->park_target = -1;
+	pl->wait_ns = 0;
+	pl->scan.nest_only = false;
+	return pl;
+}
+
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct placement pl = {
-		.prev_cpu = prev_cpu,
-		.wake_flags = wake_flags,
-		.this_cpu = bpf_get_smp_processor_id(),
-		.leave_ns = FL_NONE,
-		.fork = wake_flags & SCX_WAKE_FORK,
-		.park_target = -1,
-	};
+	struct placement *pl = begin_placement(prev_cpu);
 	struct task_ctx *tctx = fl_task(p);
 	s32 cpu;
 
@@ -171,34 +188,35 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(no_ctx);
 		return prev_cpu;
 	}
-	if (pl.fork)
+	pl->wake_flags = wake_flags;
+	pl->fork = wake_flags & SCX_WAKE_FORK;
+	if (pl->fork)
 		fl_count(fork);
 	else
 		fl_count(wake);
 
-	pl.now = scx_bpf_now();
-	pl.from_task = fl_is_busy(pl.this_cpu) && fl_from_task();
-	if (tctx->edge && fl_from_task())
-		fl_lock_woken(p, tctx, pl.now);
+	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
+	if (fl_edge(tctx) && fl_from_task())
+		fl_lock_woken(p, tctx, pl->now);
 	if (tunables.mode == FL_MODE_AUTO) {
-		fl_learn_back(tctx, pl.now);
-		if (pl.from_task)
-			pl.leave_ns = fl_learn_event(p, tctx, pl.now, wake_flags);
+		fl_learn_back(tctx, pl->now);
+		if (pl->from_task)
+			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
 	}
 	if (!fl_allowed(p, prev_cpu))
-		pl.prev_cpu = fl_allowed(p, pl.this_cpu) ? pl.this_cpu :
-							   (s32)bpf_cpumask_first(p->cpus_ptr);
+		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
+							     (s32)bpf_cpumask_first(p->cpus_ptr);
 
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE);
 	tctx->flags |= FL_TASK_ASKED;
-	tctx->waiting_since = pl.now;
-	cpu = place(p, tctx, &pl);
+	tctx->waiting_since = pl->now;
+	cpu = place(p, tctx, pl);
 
 	if (tunables.mode == FL_MODE_AUTO) {
 		tctx->flags |= FL_TASK_PREDICTED;
-		tctx->predicted_wait = pl.wait_ns;
+		tctx->predicted_wait = pl->wait_ns;
 	}
-	if (pl.idle) {
+	if (pl->idle) {
 		tctx->flags |= FL_TASK_TO_IDLE;
 		/* Until it runs, others see by this that the CPU is taken. */
 		queued_add(tctx, cpu);
@@ -206,12 +224,12 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(),
 						tctx->weight);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
-	} else if (pl.park) {
-		park_until(tctx, &pl);
-	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl.this_cpu)->donated &&
-		   fl_allowed(p, pl.this_cpu)) {
+	} else if (pl->park) {
+		park_until(tctx, pl);
+	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
+		   fl_allowed(p, pl->this_cpu)) {
 		/* What runs here does so in the stead of those who waited: @p has it back. */
-		cpu = pl.this_cpu;
+		cpu = pl->this_cpu;
 	}
 	return cpu;
 }
@@ -256,26 +274,21 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
  * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
  * else it queues here, and may be parked.
  */
-static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now,
-			u64 enq_flags)
+static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
-	struct placement pl = {
-		.now = now,
-		.prev_cpu = cpu,
-		.this_cpu = cpu,
-		.leave_ns = FL_NONE,
-		.park_target = -1,
-		.burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS,
-	};
-	s32 target = fl_place_again(p, &pl);
+	struct placement *pl = begin_placement(cpu);
+	s32 target;
 
-	if (pl.idle) {
+	pl->this_cpu = cpu;
+	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
+	target = fl_place_again(p, pl);
+	if (pl->idle) {
 		queued_add(tctx, target);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(), enq_flags);
 		return true;
 	}
-	if (pl.park)
-		park_until(tctx, &pl);
+	if (pl->park)
+		park_until(tctx, pl);
 	return false;
 }
 
@@ -299,7 +312,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
 	/* select_cpu is not asked for a task that may run on one CPU only. */
-	if (tctx->edge && (enq_flags & SCX_ENQ_WAKEUP) && fl_from_task())
+	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP) && fl_from_task())
 		fl_lock_woken(p, tctx, now);
 	/*
 	 * A task whose slice is over goes on from where it is, with no credit to
@@ -311,7 +324,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
 	urgent = tctx->flags & FL_TASK_HEIR;
-	if (tctx->holds) {
+	if (fl_holds(tctx)) {
 		own = tctx->deadline;
 		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
 		if (tctx->deadline != own) {
@@ -323,7 +336,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
 		    cctx->spinner == p->tgid);
 	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
-	    place_again(p, tctx, cpu, now, enq_flags))
+	    place_again(p, tctx, cpu, enq_flags))
 		return;
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
@@ -372,7 +385,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	u64 now, head, vtime, keep;
 
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, scx_bpf_now()))
+		if (sees_locks && fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, scx_bpf_now()))
 			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
@@ -389,7 +402,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		fl_take_own(cpu);
 		return;
 	}
-	if (tctx && tctx->holds) {
+	if (tctx && fl_holds(tctx)) {
 		keep = fl_hold_keep(tctx, fl_self(prev, tctx), cpu, now);
 		if (keep) {
 			scx_bpf_task_set_slice(prev, keep);
@@ -403,7 +416,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		/* Its vtime is charged when it stops; look ahead to that. */
 		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
 		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(), tctx->weight);
-		if (tctx->holds)
+		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
 		if (!vtime_before(tctx->deadline, head)) {
 			if (fl_take_own(cpu))
@@ -438,7 +451,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
-	if (tctx->holds)
+	if (fl_holds(tctx))
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
 	/* Who runs on others' terms may be far ahead of the clock by its own. */
 	if (!cctx->donated && vtime_before(cctx->vclock, tctx->vtime))
@@ -505,7 +518,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (!tctx || !tctx->run_start)
 		return;
 
-	if (tctx->holds || tctx->donated_at)
+	if (sees_locks && (tctx->holds || tctx->donated_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
 	if (!runnable)
 		cctx->waits_edge = tctx->edge;

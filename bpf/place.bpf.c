@@ -12,17 +12,6 @@
  * paths of four predictions would multiply.
  */
 
-/* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
-struct idle_scan {
-	s32 near; /* the first that is idle, -1 none */
-	s32 warm; /* the fastest now; of equals the one that was busiest of late */
-	s32 fast; /* the nearest of the highest capacity */
-	u32 warm_speed;
-	u32 fast_capacity;
-	u32 warm_util;
-	bool nest_only; /* look only at CPUs of the warm set */
-};
-
 __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 now,
 			    struct idle_scan *scan __arg_nonnull)
 {
@@ -166,6 +155,9 @@ static s32 park_on(struct placement *pl, s32 cpu, u64 ns, s32 target)
 	return cpu;
 }
 
+/* A mode that has no CPU of its own for a task leaves it to off. */
+#define AS_OFF (-1)
+
 /* off: an idle CPU near the previous one, as the kernel chooses it. */
 static s32 place_off(struct task_struct *p, struct placement *pl)
 {
@@ -189,11 +181,11 @@ static s32 place_fork_local(struct task_struct *p, struct placement *pl)
 			return park_on(pl, pl->this_cpu, bound, -1);
 		}
 		fl_count(forklocal_crowded);
-		return place_off(p, pl);
+		return AS_OFF;
 	}
 	if (!forklocal_keeps_wakee(nr_running(pl->prev_cpu))) {
 		fl_count(forklocal_prev_crowded);
-		return place_off(p, pl);
+		return AS_OFF;
 	}
 	fl_count(forklocal_prev_ok);
 	if (scx_bpf_test_and_clear_cpu_idle(pl->prev_cpu))
@@ -212,19 +204,16 @@ static s32 place_fork_all(struct task_struct *p, struct placement *pl)
 
 static s32 place_smove(struct task_struct *p, struct placement *pl)
 {
-	struct idle_scan scan = {};
+	s32 near = pl->scan.near;
 
-	if (!pl->from_task || !fl_allowed(p, pl->this_cpu))
-		return place_off(p, pl);
-	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
-	if (scan.near < 0)
-		return place_off(p, pl);
-	if (smove_stays(fl_speed(pl->this_cpu, pl->now), fl_speed(scan.near, pl->now))) {
+	if (!pl->from_task || !fl_allowed(p, pl->this_cpu) || near < 0)
+		return AS_OFF;
+	if (smove_stays(fl_speed(pl->this_cpu, pl->now), fl_speed(near, pl->now))) {
 		fl_count(smove_stay);
-		return park_on(pl, pl->this_cpu, tunables.smove_delay_us * FL_USEC, scan.near);
+		return park_on(pl, pl->this_cpu, tunables.smove_delay_us * FL_USEC, near);
 	}
 	fl_count(smove_go);
-	return take_idle(p, pl, scan.near);
+	return take_idle(p, pl, near);
 }
 
 /*
@@ -234,15 +223,14 @@ static s32 place_smove(struct task_struct *p, struct placement *pl)
  */
 static s32 place_nest(struct task_struct *p, struct placement *pl)
 {
-	struct idle_scan scan = { .nest_only = true };
+	s32 near = pl->scan.near;
 
-	fl_scan_idle(p, pl->prev_cpu, pl->now, &scan);
-	if (scan.near >= 0) {
+	if (near >= 0) {
 		fl_count(nest_warm);
-		return take_idle(p, pl, scan.near);
+		return take_idle(p, pl, near);
 	}
 	fl_count(nest_grow);
-	return place_off(p, pl);
+	return AS_OFF;
 }
 
 static u64 cost_of_move(s32 from, s32 to)
@@ -278,25 +266,16 @@ static bool shares_core(s32 cpu)
 	return smt_present && sibling >= 0 && fl_is_busy(sibling);
 }
 
-/* Candidates of auto in the order in which they win when they finish alike. */
-enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
-
 _Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
 	       "statistics of auto stand in the order of enum auto_why");
 
-struct auto_choice {
-	struct candidate best;
-	u32 why;
-	bool idle;
-};
-
 /*
- * Take @cpu instead of what was chosen so far if the task would finish there
- * earlier. While some CPU is idle, a busy one must be expected to be free soon.
+ * Candidate @why: take it instead of what was chosen so far if the task would finish
+ * there earlier. While some CPU is idle, a busy one must be expected to be free soon.
  */
-__noinline int fl_consider(struct placement *pl __arg_nonnull,
-			   struct auto_choice *choice __arg_nonnull, s32 cpu, bool idle, u32 why)
+__noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idle, u32 why)
 {
+	struct auto_choice *choice = &pl->choice;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
 	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
@@ -335,27 +314,46 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull,
 	if (candidate_better(&c, &choice->best)) {
 		choice->best = c;
 		choice->why = why;
-		choice->idle = idle;
+		choice->best_idle = idle;
 	}
 	return 0;
 }
 
-/* The idle CPUs and the machine as a whole. */
-static void look_around(struct task_struct *p, struct placement *pl, struct idle_scan *scan)
+/* The candidate that finishes first; @choice->best.cpu is -1 if there is none. */
+__noinline int fl_choose(struct placement *pl __arg_nonnull)
 {
-	fl_scan_idle(p, pl->prev_cpu, pl->now, scan);
-	pl->any_idle = scan->near >= 0;
-	if (pl->any_idle && fl_turbo_falls())
-		pl->nr_active = active_cores();
+	struct auto_choice *choice = &pl->choice;
+	u32 why;
+
+	choice->best.cpu = -1;
+	bpf_for(why, 0, NR_AUTO) {
+		u32 i = in_range(why, AUTO_PLACES);
+
+		if (choice->cpu[i] >= 0)
+			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
+	}
+	return 0;
 }
 
-static void consider_idle(struct placement *pl, struct auto_choice *choice, struct idle_scan *scan)
+/* The candidates that a scan has shown: the idle ones, and what they would cost others. */
+static void begin_choice(struct placement *pl)
 {
-	if (scan->warm < 0)
+	struct auto_choice *choice = &pl->choice;
+	const struct idle_scan *scan = &pl->scan;
+	u32 i;
+
+	for (i = 0; i < NR_AUTO; i++)
+		choice->cpu[i] = -1;
+	choice->idle[AUTO_LOCAL] = choice->idle[AUTO_PREV] = false;
+	pl->any_idle = scan->near >= 0;
+	if (!pl->any_idle)
 		return;
-	fl_consider(pl, choice, scan->warm, true, AUTO_WARM);
+	if (fl_turbo_falls())
+		pl->nr_active = active_cores();
+	choice->cpu[AUTO_WARM] = scan->warm;
+	choice->idle[AUTO_WARM] = choice->idle[AUTO_FAST] = true;
 	if (scan->fast_capacity > fl_topo(scan->warm)->capacity)
-		fl_consider(pl, choice, scan->fast, true, AUTO_FAST);
+		choice->cpu[AUTO_FAST] = scan->fast;
 }
 
 /* A wait is off by a share of itself rather than by a constant. */
@@ -388,12 +386,12 @@ static void home_update(struct task_ctx *parent, s32 cpu)
  */
 static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
-	struct auto_choice choice = { .best.cpu = -1 };
+	struct auto_choice *choice = &pl->choice;
 	struct task_ctx *parent = NULL;
-	struct idle_scan scan = {};
 	s32 cpu, home = -1;
+	u32 why;
 
-	look_around(p, pl, &scan);
+	begin_choice(pl);
 	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());
@@ -401,30 +399,35 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	}
 
 	if (pl->from_task && fl_allowed(p, pl->this_cpu))
-		fl_consider(pl, &choice, pl->this_cpu, false, AUTO_LOCAL);
-	if (pl->prev_cpu != pl->this_cpu || !pl->from_task)
-		fl_consider(pl, &choice, pl->prev_cpu, scan.near == pl->prev_cpu, AUTO_PREV);
-	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home))
-		fl_consider(pl, &choice, home, !fl_is_busy(home), AUTO_HOME);
-	consider_idle(pl, &choice, &scan);
+		choice->cpu[AUTO_LOCAL] = pl->this_cpu;
+	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
+		choice->cpu[AUTO_PREV] = pl->prev_cpu;
+		choice->idle[AUTO_PREV] = pl->scan.near == pl->prev_cpu;
+	}
+	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home)) {
+		choice->cpu[AUTO_HOME] = home;
+		choice->idle[AUTO_HOME] = !fl_is_busy(home);
+	}
 
-	cpu = choice.best.cpu;
+	fl_choose(pl);
+	cpu = choice->best.cpu;
 	if (cpu < 0)
-		return place_off(p, pl);
-	pl->wait_ns = choice.best.wait;
+		return AS_OFF;
+	pl->wait_ns = choice->best.wait;
 	if (parent)
 		home_update(parent, cpu);
 	if (!pl->any_idle) {
 		fl_count(auto_busy);
 		return queue_on(cpu);
 	}
-	if (choice.why < NR_AUTO)
-		fl_count_at(FL_STAT_auto_local + choice.why);
-	if (choice.idle)
+	why = in_range(choice->why, AUTO_PLACES);
+	if (why < NR_AUTO)
+		fl_count_at(FL_STAT_auto_local + why);
+	if (choice->best_idle)
 		return take_idle(p, pl, cpu);
 	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
 		fl_count(auto_leaving);
-	return park_on(pl, cpu, wait_bound(pl->wait_ns), scan.warm);
+	return park_on(pl, cpu, wait_bound(pl->wait_ns), pl->scan.warm);
 }
 
 /*
@@ -433,19 +436,19 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
  */
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull)
 {
-	struct auto_choice choice = { .best.cpu = -1 };
-	struct idle_scan scan = {};
+	struct auto_choice *choice = &pl->choice;
 	s32 cpu;
 
-	look_around(p, pl, &scan);
+	fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
+	begin_choice(pl);
 	if (!pl->any_idle)
 		return pl->prev_cpu;
-	fl_consider(pl, &choice, pl->prev_cpu, false, AUTO_PREV);
-	consider_idle(pl, &choice, &scan);
-	cpu = choice.best.cpu;
+	choice->cpu[AUTO_PREV] = pl->prev_cpu;
+	fl_choose(pl);
+	cpu = choice->best.cpu;
 	if (cpu < 0)
 		return pl->prev_cpu;
-	if (choice.idle) {
+	if (choice->best_idle) {
 		pl->idle = scx_bpf_test_and_clear_cpu_idle(cpu);
 		if (pl->idle)
 			fl_count(again_idle);
@@ -453,16 +456,15 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	}
 	fl_count(again_here);
 	pl->park = true;
-	pl->park_ns = wait_bound(choice.best.wait);
-	pl->park_target = scan.warm;
+	pl->park_ns = wait_bound(choice->best.wait);
+	pl->park_target = pl->scan.warm;
 	return cpu;
 }
 
-/* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */
-s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-	     struct placement *pl __arg_nonnull)
+static s32 place_by_mode(u64 mode, struct task_struct *p, struct task_ctx *tctx,
+			 struct placement *pl)
 {
-	switch (tunables.mode) {
+	switch (mode) {
 	case FL_MODE_FORK_LOCAL:
 		return place_fork_local(p, pl);
 	case FL_MODE_FORK_ALL:
@@ -474,6 +476,21 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	case FL_MODE_AUTO:
 		return place_auto(p, tctx, pl);
 	default:
-		return place_off(p, pl);
+		return AS_OFF;
 	}
+}
+
+/* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */
+s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+	     struct placement *pl __arg_nonnull)
+{
+	u64 mode = tunables.mode; /* once: it may change meanwhile */
+	s32 cpu;
+
+	pl->scan.nest_only = mode == FL_MODE_NEST;
+	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO ||
+	    (mode == FL_MODE_SMOVE && pl->from_task))
+		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
+	cpu = place_by_mode(mode, p, tctx, pl);
+	return cpu < 0 ? place_off(p, pl) : cpu;
 }

@@ -63,24 +63,30 @@ static void take_sample(struct spin_sample *s, const struct pt_regs *regs)
 #endif
 }
 
+/* On its own, and in memory: what it finds is then a number like any to the verifier. */
+__noinline int fl_spin_marks(struct spin_code *code __arg_nonnull)
+{
+#if defined(__TARGET_ARCH_x86)
+	spin_marks_x86(code);
+#else
+	spin_marks_arm64(code);
+#endif
+	return 0;
+}
+
 /* True if the code around @ip is that of a loop which waits. */
 static bool code_waits(const struct spin_watch *w, u64 ip)
 {
 	u64 begin = spin_code_begin(ip);
-	u8 code[SPIN_CODE];
-	u32 marks;
+	struct spin_code code = { .at = ip - begin };
 
 	/* May fail where the page was taken away this moment. */
-	if (bpf_probe_read_user(code, sizeof(code), (void *)begin)) {
+	if (bpf_probe_read_user(code.bytes, sizeof(code.bytes), (void *)begin)) {
 		fl_count(spin_unreadable);
 		return false;
 	}
-#if defined(__TARGET_ARCH_x86)
-	marks = spin_marks_x86(code, ip - begin);
-#else
-	marks = spin_marks_arm64(code, ip - begin);
-#endif
-	return spin_verdict(w, marks, tunables.spin_ticks);
+	fl_spin_marks(&code);
+	return spin_verdict(w, code.marks, tunables.spin_ticks);
 }
 
 /* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */
@@ -155,10 +161,10 @@ __noinline bool fl_take_peer(struct spin_watch *w __arg_nonnull, u64 queue, bool
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	bool taken = false;
-	u32 seen = 0;
 
+	w->seen = 0;
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (++seen > SPIN_TASKS)
+		if (++w->seen > SPIN_TASKS)
 			break;
 		if (p->tgid != tgid)
 			continue;

@@ -230,27 +230,29 @@ static inline u32 holds_slot(u64 holds, u32 i)
 	return (holds >> (i * HOLD_BITS)) & ((1U << HOLD_BITS) - 1);
 }
 
-static inline bool holds_has(u64 holds, u32 slot)
-{
-	u32 i;
+/* The same number in every place. */
+#define HOLDS_EACH(n) ((u64)(n) * 0x0001000100010001ULL)
 
-	for (i = 0; i < MAX_HOLDS; i++)
-		if (holds_slot(holds, i) == slot + 1)
-			return true;
-	return false;
+/*
+ * The highest bit of each place of @holds that is 0; of those above the first,
+ * some more. All places at once (Warren, "Hacker's Delight", section 6-1).
+ */
+static inline u64 holds_free(u64 holds)
+{
+	return (holds - HOLDS_EACH(1)) & ~holds & HOLDS_EACH(1U << (HOLD_BITS - 1));
 }
 
-/* @holds with @slot in it; unchanged if there is no room. */
+static inline bool holds_has(u64 holds, u32 slot)
+{
+	return holds_free(holds ^ HOLDS_EACH(slot + 1));
+}
+
+/* @holds, which lacks @slot, with it in the first free place; unchanged if there is no room. */
 static inline u64 holds_with(u64 holds, u32 slot)
 {
-	u32 i;
+	u64 free = holds_free(holds), first = free & (0 - free);
 
-	if (holds_has(holds, slot))
-		return holds;
-	for (i = 0; i < MAX_HOLDS; i++)
-		if (!holds_slot(holds, i))
-			return holds | (u64)(slot + 1) << (i * HOLD_BITS);
-	return holds;
+	return holds | (first >> (HOLD_BITS - 1)) * (slot + 1);
 }
 
 static inline u64 holds_without(u64 holds, u32 i)

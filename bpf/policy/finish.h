@@ -19,15 +19,10 @@
 /* Longest time that the arithmetic tells apart, ns; above 2^31 squares would wrap. */
 #define FINISH_MAX_NS (1ULL << 31)
 
-static inline u64 finish_min(u64 a, u64 b)
+/* @speed as something to divide by: 1..1024. */
+static inline u32 finish_speed(u32 speed)
 {
-	return a < b ? a : b;
-}
-
-/* t^2 * 512 / ramp without overflow; t <= 2^31. */
-static inline u64 half_square(u64 t, u64 ramp)
-{
-	return t < (1ULL << 27) ? t * t * 512 / ramp : t * t / ramp * 512;
+	return greater(1, lesser(speed, FL_FULL_SPEED));
 }
 
 /*
@@ -46,32 +41,28 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 	u64 t, t_top, work_top, goal;
 	int i;
 
-	burst = finish_min(burst, LEARN_MAX_NS);
-	if (!speed)
-		speed = 1;
-	if (speed > FL_FULL_SPEED)
-		speed = FL_FULL_SPEED;
-	if (top > FL_FULL_SPEED)
-		top = FL_FULL_SPEED;
+	burst = lesser(burst, LEARN_MAX_NS);
+	speed = finish_speed(speed);
+	top = lesser(top, FL_FULL_SPEED);
 	if (speed >= top || !ramp)
-		return finish_min(burst * FL_FULL_SPEED / (speed > top ? speed : top),
-				  FINISH_MAX_NS);
+		return lesser(burst * FL_FULL_SPEED / greater(speed, top), FINISH_MAX_NS);
 
-	ramp = finish_min(ramp, FINISH_MAX_NS);
+	ramp = lesser(ramp, FINISH_MAX_NS);
 	t_top = (u64)(top - speed) * ramp / FL_FULL_SPEED;
 	work_top = (u64)(speed + top) * t_top / (2 * FL_FULL_SPEED);
 	if (burst >= work_top)
-		return finish_min(t_top + (burst - work_top) * FL_FULL_SPEED / top, FINISH_MAX_NS);
+		return lesser(t_top + (burst - work_top) * FL_FULL_SPEED / top, FINISH_MAX_NS);
 
 	goal = burst * FL_FULL_SPEED;
-	t = finish_min(goal / speed, t_top);
+	t = lesser(goal / speed, t_top);
 	for (i = 0; i < 5; i++) {
-		u64 done = speed * t + half_square(t, ramp);
-		u64 slope = speed + t * FL_FULL_SPEED / ramp;
+		/* How far up the ramp, in 2^32; t <= ramp, so no product wraps. */
+		u64 share = (t << 32) / ramp;
+		u64 done = speed * t + (t * share >> 23);
+		u64 slope = speed + (share >> 22);
 
-		if (done <= goal)
-			break;
-		t -= (done - goal) / slope;
+		/* Past the root by rounding at most: then it stays. */
+		t -= (greater(done, goal) - goal) / slope;
 	}
 	return t;
 }
@@ -94,11 +85,11 @@ static inline u64 finish_displaced(u64 run, u64 away)
  */
 static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back)
 {
-	u64 lost = finish_min(run, FINISH_MAX_NS) + finish_min(back, FINISH_MAX_NS) / 2;
+	u64 lost = lesser(run, FINISH_MAX_NS) + lesser(back, FINISH_MAX_NS) / 2;
 
 	if (!active || then >= now)
 		return 0;
-	return finish_min(lost * (now - then) / now * active, FINISH_MAX_NS);
+	return lesser(lost * (now - then) / now * active, FINISH_MAX_NS);
 }
 
 /* One CPU that the task could go to. */
@@ -113,9 +104,9 @@ struct candidate {
 
 static inline u64 candidate_finish(const struct candidate *c)
 {
-	return finish_min(c->wait, FINISH_MAX_NS) + finish_min(c->run, FINISH_MAX_NS) +
-	       finish_min(c->move, FINISH_MAX_NS) + finish_min(c->displaced, FINISH_MAX_NS) +
-	       finish_min(c->others, FINISH_MAX_NS);
+	return lesser(c->wait, FINISH_MAX_NS) + lesser(c->run, FINISH_MAX_NS) +
+	       lesser(c->move, FINISH_MAX_NS) + lesser(c->displaced, FINISH_MAX_NS) +
+	       lesser(c->others, FINISH_MAX_NS);
 }
 
 /* True if @c should be taken rather than @best, which stands before it. */
@@ -133,12 +124,11 @@ static inline bool candidate_better(const struct candidate *c, const struct cand
  */
 static inline u64 finish_wait(u64 rest, u64 leave, u64 slice, u64 queued_work, u32 speed)
 {
-	u64 wait = finish_min(finish_min(finish_min(rest, leave), slice), FINISH_MAX_NS);
+	u64 wait = lesser(lesser(lesser(rest, leave), slice), FINISH_MAX_NS);
 
-	if (!speed)
-		speed = 1;
-	return finish_min(wait + finish_min(queued_work, FINISH_MAX_NS) * FL_FULL_SPEED / speed,
-			  FINISH_MAX_NS);
+	return lesser(wait + lesser(queued_work, FINISH_MAX_NS) * FL_FULL_SPEED /
+				      finish_speed(speed),
+		      FINISH_MAX_NS);
 }
 
 #endif /* __FREQLOCK_POLICY_FINISH_H */

@@ -53,6 +53,7 @@ struct spin_watch {
 	u32 change;              /* of the registers since the last tick */
 	u16 ticks;               /* in a row without a sign of progress */
 	u16 yields;              /* in a row with little between */
+	u16 seen;                /* tasks looked at for one to give way to; here as in park.bpf.c */
 	bool spinning;
 };
 
@@ -168,10 +169,34 @@ static inline u64 spin_deadline(u64 vtime, u64 slice, u64 weight, u64 least, u64
 	return vtime_before(given, own) ? own : given;
 }
 
-/* One byte of x86 code in a buffer; 0 beyond its end. */
-static inline u8 spin_byte(const u8 *code, u32 i)
+/* Code around an instruction pointer, and what is found in it. */
+struct spin_code {
+	u8 bytes[SPIN_CODE];
+	u32 at;    /* where in it the instruction pointer is */
+	u32 begin; /* of the loop around that */
+	u32 end;   /* of it, 0 for none */
+	u32 marks; /* enum spin_marks */
+};
+
+/* Byte @i of the code; 0 beyond its end. */
+static inline u8 spin_byte(const struct spin_code *c, u32 i)
 {
-	return i < SPIN_CODE ? code[i] : 0;
+	return i < SPIN_CODE ? c->bytes[i] : 0;
+}
+
+/* A jump from @i to @target: the first one back over the instruction pointer closes its loop. */
+static inline void spin_jump(struct spin_code *c, u32 i, s32 target)
+{
+	if (c->end || i < c->at || target < 0 || target > (s32)c->at)
+		return;
+	c->begin = target;
+	c->end = i;
+	c->marks |= SPIN_LOOP;
+}
+
+static inline bool spin_inside(const struct spin_code *c, u32 i)
+{
+	return c->end && i >= c->begin && i < c->end;
 }
 
 /*
@@ -179,45 +204,42 @@ static inline u8 spin_byte(const u8 *code, u32 i)
  * none, inside of an operand, makes a wrong loop now and then. It takes more than
  * that to be found spinning.
  */
-static inline u32 spin_marks_x86(const u8 *code, u32 at)
+static inline void spin_marks_x86(struct spin_code *c)
 {
-	u32 begin = 0, end = 0, marks = 0, i;
+	u32 i;
 
+	c->end = c->marks = 0;
 	policy_for(i, SPIN_CODE - 1)
 	{
-		u8 op = code[i];
-		bool jump = (op & 0xf0) == 0x70 || op == 0xeb;
-		s32 target = (s32)i + 2 + (s8)code[i + 1];
+		u8 op = c->bytes[i];
 
-		if (!end && jump && i >= at && target >= 0 && target <= (s32)at) {
-			begin = target;
-			end = i;
-		}
+		if ((op & 0xf0) == 0x70 || op == 0xeb)
+			spin_jump(c, i, (s32)i + 2 + (s8)c->bytes[i + 1]);
 	}
-	if (end)
-		marks |= SPIN_LOOP;
-
 	policy_for(i, SPIN_CODE - 1)
 	{
-		u8 op = code[i], next = code[i + 1];
-		bool rex = (next & 0xf0) == 0x40, inside = end && i >= begin && i < end;
-		u8 op1 = rex ? spin_byte(code, i + 2) : next;
-		u8 op2 = spin_byte(code, i + (rex ? 3 : 2));
-		bool cmpxchg = op1 == 0x0f && (op2 == 0xb0 || op2 == 0xb1 || op2 == 0xc7);
+		u8 op = c->bytes[i], next = c->bytes[i + 1], op1, op2;
+		u32 rex = (next & 0xf0) == 0x40;
 
 		/* Just done or about to be: a long loop calls a function that waits. */
-		if (op == 0xf3 && next == 0x90 && (inside || i == at || i + 2 == at))
-			marks |= SPIN_PAUSE;
-		if (op == 0xf0 && inside)
-			marks |= cmpxchg ? SPIN_CMPXCHG : SPIN_WORKS;
+		if (op == 0xf3 && next == 0x90 &&
+		    (spin_inside(c, i) || i == c->at || i + 2 == c->at))
+			c->marks |= SPIN_PAUSE;
+		if (op != 0xf0 || !spin_inside(c, i))
+			continue;
+		op1 = spin_byte(c, i + 1 + rex);
+		op2 = spin_byte(c, i + 2 + rex);
+		if (op1 == 0x0f && (op2 == 0xb0 || op2 == 0xb1 || op2 == 0xc7))
+			c->marks |= SPIN_CMPXCHG;
+		else
+			c->marks |= SPIN_WORKS;
 	}
-	return marks;
 }
 
 /* Instruction @i of arm64 code. */
-static inline u32 spin_word(const u8 *code, u32 i)
+static inline u32 spin_word(const struct spin_code *c, u32 i)
 {
-	const u8 *b = code + 4 * i;
+	const u8 *b = c->bytes + 4 * i;
 
 	return b[0] | b[1] << 8 | b[2] << 16 | (u32)b[3] << 24;
 }
@@ -234,38 +256,33 @@ static inline s32 spin_branch_arm64(u32 op)
 	return 0;
 }
 
-static inline u32 spin_marks_arm64(const u8 *code, u32 at)
+static inline void spin_marks_arm64(struct spin_code *c)
 {
-	u32 begin = 0, end = 0, marks = 0, i;
+	u32 i;
 
+	c->end = c->marks = 0;
 	policy_for(i, SPIN_CODE / 4)
 	{
-		s32 jump = spin_branch_arm64(spin_word(code, i)), target = 4 * (s32)i + jump;
+		s32 jump = spin_branch_arm64(spin_word(c, i));
 
-		if (!end && jump < 0 && 4 * i >= at && target >= 0 && target <= (s32)at) {
-			begin = target;
-			end = 4 * i;
-		}
+		if (jump < 0)
+			spin_jump(c, 4 * i, 4 * (s32)i + jump);
 	}
-	if (end)
-		marks |= SPIN_LOOP;
-
 	policy_for(i, SPIN_CODE / 4)
 	{
-		u32 op = spin_word(code, i);
-		bool inside = end && 4 * i >= begin && 4 * i < end;
+		u32 op = spin_word(c, i);
+		bool inside = spin_inside(c, 4 * i);
 		bool wait = op == 0xd503203f /* YIELD */ || op == 0xd503205f /* WFE */ ||
 			    op == 0xd5033fdf /* ISB */;
 
-		if (wait && (inside || 4 * i == at || 4 * i + 4 == at))
-			marks |= SPIN_PAUSE;
+		if (wait && (inside || 4 * i == c->at || 4 * i + 4 == c->at))
+			c->marks |= SPIN_PAUSE;
 		/* Exclusive loads and stores and CAS; then LDADD, SWP and the like. */
 		if (inside && (op & 0x3f000000) == 0x08000000)
-			marks |= SPIN_CMPXCHG;
+			c->marks |= SPIN_CMPXCHG;
 		if (inside && (op & 0x3f200c00) == 0x38200000)
-			marks |= SPIN_WORKS;
+			c->marks |= SPIN_WORKS;
 	}
-	return marks;
 }
 
 /*

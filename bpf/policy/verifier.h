@@ -24,6 +24,24 @@ static inline u32 in_range(u32 i, u32 size)
 	return i & (size - 1);
 }
 
+/*
+ * The smaller of two, without a branch: those are where the verifier's ways part.
+ * The highest bit of the sum is the borrow of @a - @b (Warren, "Hacker's
+ * Delight", section 2-12); the barrier keeps the compiler from making a branch of it.
+ */
+static inline u64 lesser(u64 a, u64 b)
+{
+	u64 less = ((~a & b) | (~(a ^ b) & (a - b))) >> 63;
+
+	__asm__ volatile("" : "+r"(less));
+	return b ^ ((a ^ b) & (0 - less));
+}
+
+static inline u64 greater(u64 a, u64 b)
+{
+	return a ^ b ^ lesser(a, b);
+}
+
 /* The number of the highest bit of @v, which is not 0; without branches. */
 static inline u32 highest_bit(u64 v)
 {

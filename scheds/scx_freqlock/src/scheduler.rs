@@ -316,6 +316,7 @@ fn open_and_load<'a>(
     rodata.nr_present = layout.present().count() as u32;
     rodata.smt_present = layout.smt;
     rodata.capacity_differs = layout.capacity_differs();
+    rodata.sees_locks = locks.is_some();
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;

@@ -89,8 +89,27 @@ fn assemble(code: &mut [u8; CODE], begin: usize, instructions: Loop) -> Vec<usiz
     starts
 }
 
-fn marks_x86(code: &[u8; CODE], at: usize) -> u32 {
-    policy!(spin_marks_x86(code.as_ptr(), at as u32))
+/// What is known of the code before it was looked at; nothing of it may last.
+fn code(bytes: &[u8; CODE], at: usize) -> sys::spin_code {
+    sys::spin_code {
+        bytes: *bytes,
+        at: at as u32,
+        begin: 7,
+        end: 9,
+        marks: u32::MAX,
+    }
+}
+
+fn marks_x86(bytes: &[u8; CODE], at: usize) -> u32 {
+    let mut code = code(bytes, at);
+    policy!(spin_marks_x86(&mut code));
+    code.marks
+}
+
+fn marks_arm64(bytes: &[u8; CODE], at: usize) -> u32 {
+    let mut code = code(bytes, at);
+    policy!(spin_marks_arm64(&mut code));
+    code.marks
 }
 
 /// An immediate that jumps `words` back, put into a branch without one.
@@ -178,8 +197,8 @@ fn arm64_loops_are_read_at_every_instruction() {
                 code[4 * (begin + i)..][..4].copy_from_slice(&word.to_le_bytes());
             }
             for i in 0..words.len() {
-                let at = 4 * (begin + i) as u32;
-                let got = policy!(spin_marks_arm64(code.as_ptr(), at));
+                let at = 4 * (begin + i);
+                let got = marks_arm64(&code, at);
                 assert_eq!(got, want, "{name} from {begin} at {at}");
             }
         }
@@ -190,10 +209,11 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn any_bytes_are_read_within_the_buffer(code in prop::collection::vec(any::<u8>(), CODE), at in 0..CODE as u32) {
+    fn any_bytes_are_read_within_the_buffer(code: [[u8; 32]; CODE / 32], at in 0..CODE) {
+        let code: [u8; CODE] = code.concat().try_into().unwrap();
         let all = LOOP | PAUSE | CMPXCHG | WORKS;
-        let x86 = policy!(spin_marks_x86(code.as_ptr(), at));
-        let arm64 = policy!(spin_marks_arm64(code.as_ptr(), at & !3));
+        let x86 = marks_x86(&code, at);
+        let arm64 = marks_arm64(&code, at & !3);
         prop_assert!(x86 & !all == 0 && arm64 & !all == 0);
         // No compare-exchange and no locked operation outside of a loop.
         prop_assert!(x86 & LOOP != 0 || x86 & (CMPXCHG | WORKS) == 0);

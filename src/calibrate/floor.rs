@@ -2,8 +2,10 @@
 //! How slow a CPU is here after it has been idle: the floor of the recency
 //! model, measured at start where no better source of CPU speeds exists.
 //!
-//! A thread on each of a few CPUs lets its CPU idle for as long as cores take
-//! to cool, then does equal chunks of work and times them.
+//! CPUs are left idle for as long as cores take to cool; then threads on a few of
+//! them at a time do equal chunks of work and time them. What disturbs this goes
+//! both ways: an interrupt keeps an idle CPU warm, and whatever else runs makes
+//! chunks longer.
 
 use super::{chunks, stay_on, FULL};
 use crate::topology::Layout;
@@ -14,8 +16,8 @@ use std::time::Duration;
 const STEADY: u64 = FULL * 92 / 100;
 /// CPUs that are measured at the same time.
 const CPUS: usize = 3;
-/// Times that each of them cools and warms.
-const ROUNDS: usize = 2;
+/// So often, on other CPUs each time where there are enough.
+const ROUNDS: usize = 3;
 /// A guess: most cores reach their lowest frequency within it.
 const COOL: Duration = Duration::from_millis(100);
 /// More than the 29 ms from the lowest to the highest speed that were published
@@ -47,21 +49,17 @@ pub struct Ramp {
 
 /// Measured on a few of the largest CPUs; none if nothing could be.
 pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<Ramp> {
-    let threads: Vec<JoinHandle<Option<Shown>>> = pick(layout, may)
+    let threads: Vec<JoinHandle<Option<Shown>>> = plan(&pick(layout, may))
         .into_iter()
-        .map(|cpu| std::thread::spawn(move || show(cpu)))
+        .map(|turn| std::thread::spawn(move || show(&turn)))
         .collect();
-    let shown: Vec<Shown> = threads
+    let shown = threads
         .into_iter()
-        .filter_map(|thread| thread.join().ok().flatten())
-        .collect();
-    Some(Ramp {
-        floor: floor(&shown)?,
-        us: ramp_us(&shown)?,
-    })
+        .filter_map(|thread| thread.join().ok().flatten());
+    ramp(shown.collect())
 }
 
-/// CPUs of the highest capacity, on cores of their own, spread over the machine.
+/// CPUs of the highest capacity, one of each core, spread over the machine.
 fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
     let cpus = |cpu: &usize| &layout.cpus[*cpu];
     let largest = layout.present().map(|cpu| cpus(&cpu).capacity).max();
@@ -71,23 +69,40 @@ fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
         .collect();
     picked.sort_by_key(|cpu| (cpus(cpu).core, *cpu));
     picked.dedup_by_key(|cpu| cpus(cpu).core);
-    let apart = picked.len().div_ceil(CPUS).max(1);
-    picked.into_iter().step_by(apart).collect()
+    let apart = (picked.len() / (CPUS * ROUNDS)).max(1);
+    picked
+        .into_iter()
+        .step_by(apart)
+        .take(CPUS * ROUNDS)
+        .collect()
 }
 
-fn show(cpu: usize) -> Option<Shown> {
-    stay_on(cpu)?;
-    (0..ROUNDS)
-        .filter_map(|_| {
-            // To idle is what is to be measured: nothing is awaited here.
-            std::thread::sleep(COOL);
-            shown(&chunks(WARM, STEPS))
+/// A CPU and how long after the start its turn is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turn {
+    cpu: usize,
+    after: Duration,
+}
+
+/// A CPU that has its turn again cools before it; one that has not had any yet does
+/// so meanwhile.
+fn plan(cpus: &[usize]) -> Vec<Turn> {
+    let each = cpus.len().min(CPUS);
+    let again = cpus.len() < CPUS * ROUNDS;
+    let apart = if again { WARM + COOL } else { WARM };
+    (0..each * ROUNDS)
+        .map(|i| Turn {
+            cpu: cpus[i % cpus.len()],
+            after: COOL + apart * (i / each) as u32,
         })
-        .reduce(|a, b| Shown {
-            early: a.early.min(b.early),
-            warm: a.warm.min(b.warm),
-            half_way: a.half_way.min(b.half_way),
-        })
+        .collect()
+}
+
+fn show(turn: &Turn) -> Option<Shown> {
+    stay_on(turn.cpu)?;
+    // To idle is what is to be measured: nothing is awaited here.
+    std::thread::sleep(turn.after);
+    shown(&chunks(WARM, STEPS))
 }
 
 /// The medians of the early chunks and of the last quarter.
@@ -120,13 +135,6 @@ fn half_way(durations: &[Duration], early: Duration, warm: Duration) -> Duration
         .sum()
 }
 
-/// The median over CPUs; speeds rise along a line.
-fn ramp_us(shown: &[Shown]) -> Option<u64> {
-    let mut half: Vec<Duration> = shown.iter().map(|s| s.half_way).collect();
-    half.sort();
-    Some((2 * half.get(half.len() / 2)?.as_micros() as u64).max(1))
-}
-
 /// Of an even number the shorter one.
 fn median(durations: &[Duration]) -> Option<Duration> {
     let mut sorted = durations.to_vec();
@@ -134,21 +142,25 @@ fn median(durations: &[Duration]) -> Option<Duration> {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
-/// The median over CPUs of the speed just after idling, in 1..=1024 of the
-/// speed when warm.
-fn floor(shown: &[Shown]) -> Option<u64> {
-    let mut floors: Vec<u64> = shown
-        .iter()
-        .filter(|s| !s.early.is_zero())
-        .map(|s| FULL * s.warm.as_nanos() as u64 / s.early.as_nanos() as u64)
-        .collect();
-    floors.sort();
-    let median = *floors.get(floors.len() / 2)?;
-    Some(if median >= STEADY {
-        FULL
-    } else {
-        median.max(1)
+/// What the CPU showed that began slower than two thirds of them: the slowest few
+/// may have been disturbed at work, and many more while they were to be idle.
+fn ramp(mut shown: Vec<Shown>) -> Option<Ramp> {
+    shown.retain(|s| !s.early.is_zero());
+    shown.sort_by_key(floor);
+    let typical = shown.get(shown.len() / 3)?;
+    Some(Ramp {
+        floor: floor(typical),
+        // Speeds rise along a line.
+        us: (2 * typical.half_way.as_micros() as u64).max(1),
     })
+}
+
+/// The speed just after idling, in 1..=1024 of the speed when warm.
+fn floor(shown: &Shown) -> u64 {
+    match FULL * shown.warm.as_nanos() as u64 / shown.early.as_nanos() as u64 {
+        steady if steady >= STEADY => FULL,
+        floor => floor.max(1),
+    }
 }
 
 #[cfg(test)]
@@ -181,27 +193,53 @@ mod tests {
         assert_eq!(shown(&durations), Some(want));
         let slow = shown(&us(&[900, 800, 700, 600, 500])).unwrap();
         assert_eq!((slow.early, slow.warm), (us(&[800])[0], us(&[500])[0]));
-        assert_eq!(ramp_us(&[want]), Some(4740));
+        let want = Ramp {
+            floor: 429,
+            us: 4740,
+        };
+        assert_eq!(ramp(vec![shown(&durations).unwrap()]), Some(want));
         assert_eq!(shown(&us(&[1, 1])), None);
         assert_eq!(shown(&us(&[1, 1, 1])), None);
     }
 
+    fn floor_of(shown: &[(u64, u64)]) -> Option<u64> {
+        let shown = shown.iter().map(|&(early, warm)| of(early, warm));
+        ramp(shown.collect()).map(|ramp| ramp.floor)
+    }
+
     #[test]
-    fn floor_is_the_median_over_cpus() {
-        assert_eq!(floor(&[of(250, 100)]), Some(409));
-        assert_eq!(
-            floor(&[of(100, 100), of(250, 100), of(240, 100)]),
-            Some(426)
-        );
-        assert_eq!(floor(&[]), None);
-        assert_eq!(floor(&[of(0, 100)]), None);
+    fn disturbed_cpus_do_not_count() {
+        assert_eq!(floor_of(&[(250, 100)]), Some(409));
+        // Three of nine had other work to do, and three were never idle.
+        let mut nine = vec![(900, 100); 3];
+        nine.extend([(240, 100); 3]);
+        nine.extend([(100, 100); 3]);
+        assert_eq!(floor_of(&nine), Some(426));
+        assert_eq!(floor_of(&[(100, 100), (900, 100), (250, 100)]), Some(409));
+        assert_eq!(floor_of(&[]), None);
+        assert_eq!(floor_of(&[(0, 100)]), None);
     }
 
     #[test]
     fn small_differences_mean_that_speeds_do_not_change() {
-        assert_eq!(floor(&[of(108, 100)]), Some(1024));
-        assert_eq!(floor(&[of(112, 100)]), Some(914));
-        assert_eq!(floor(&[of(100, 130)]), Some(1024));
+        assert_eq!(floor_of(&[(108, 100)]), Some(1024));
+        assert_eq!(floor_of(&[(112, 100)]), Some(914));
+        assert_eq!(floor_of(&[(100, 130)]), Some(1024));
+    }
+
+    #[test]
+    fn a_cpu_has_cooled_when_its_turn_comes() {
+        for n in 1..=CPUS * ROUNDS {
+            let cpus: Vec<usize> = (10..10 + n).collect();
+            let turns = plan(&cpus);
+            assert!(cpus.iter().all(|cpu| turns.iter().any(|t| t.cpu == *cpu)));
+            for (i, turn) in turns.iter().enumerate() {
+                let before = turns[..i].iter().filter(|t| t.cpu == turn.cpu).last();
+                let idle_since = before.map_or(Duration::ZERO, |t| t.after + WARM);
+                assert!(turn.after >= idle_since + COOL, "{n} CPUs: {turns:?}");
+            }
+        }
+        assert!(plan(&[]).is_empty());
     }
 
     #[test]
@@ -216,7 +254,7 @@ mod tests {
             })
             .collect();
         let layout = Layout::new(24, &online).unwrap();
-        assert_eq!(pick(&layout, |_| true), [3, 6, 9]);
+        assert_eq!(pick(&layout, |_| true), [3, 4, 5, 6, 7, 8, 9, 10, 11]);
         assert_eq!(pick(&layout, |cpu| cpu == 16), [16]);
         assert!(pick(&layout, |cpu| cpu == 1).is_empty());
     }

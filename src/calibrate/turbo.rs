@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What active cores lose to each other: processors let one or two cores run
-//! faster than all of them together. One core works and is timed while more and
-//! more others work beside it. Whatever else runs makes chunks longer, never
+//! faster than all of them together. One core works and is timed while fewer and
+//! fewer others work beside it. Whatever else runs makes chunks longer, never
 //! shorter, so the shortest count.
 
 use super::{chunk, chunks, stay_on, FULL};
@@ -15,7 +15,8 @@ use std::time::Duration;
 const WARM: Duration = Duration::from_millis(40);
 /// For how long is timed with so many cores, after as long for the change to come.
 const STEP: Duration = Duration::from_millis(4);
-/// Up and down again: a core that others woke beside it takes a while to recover.
+/// Each from many cores to one: a core that others woke beside it slows down at once,
+/// and takes a while to recover.
 const ROUNDS: usize = 4;
 /// Work of a chunk: some 1 ms at 3 GHz.
 const STEPS: u32 = 524_288;
@@ -102,7 +103,7 @@ fn time_steps(cpu: usize, counts: &[usize], active: &Active) -> Option<Vec<Durat
     chunks(WARM, STEPS);
     let mut shortest = vec![Duration::MAX; counts.len()];
     for _ in 0..ROUNDS {
-        for (count, shortest) in counts.iter().zip(&mut shortest) {
+        for (count, shortest) in counts.iter().zip(&mut shortest).rev() {
             active.set(*count);
             chunks(STEP, STEPS);
             *shortest = chunks(STEP, STEPS)

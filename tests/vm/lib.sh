@@ -9,10 +9,13 @@ set -euo pipefail
 shopt -s inherit_errexit lastpipe
 
 root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
-scheduler=$root/target/release/scx_freqlock
-load=$root/target/tests/load
-locks=$root/target/tests/locks
-badlocks=$root/target/tests/badlocks
+# tests/vm/run has copies of the programs where they start faster.
+scheduler=${FREQLOCK_PROGRAMS:-$root/target/release}/scx_freqlock
+loads=${FREQLOCK_PROGRAMS:-$root/target/tests}
+load=$loads/load
+locks=$loads/locks
+badlocks=$loads/badlocks
+spinner=$loads/spinner
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.

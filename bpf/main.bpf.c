@@ -28,6 +28,7 @@
  * bound. When the agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
+#include "clock.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -57,56 +58,6 @@ struct cpu_stats cpu_stats[FL_MAX_CPUS];
 static struct placement placements[FL_MAX_CPUS];
 static u32 next_cookie;
 
-/* Take @tctx out of the work that waits on the CPU where it was queued. */
-static void queued_remove(struct task_ctx *tctx)
-{
-	if (tctx->queued_cpu < 0)
-		return;
-	__sync_fetch_and_sub(&fl_cpu(tctx->queued_cpu)->queued_work, tctx->queued_work);
-	tctx->queued_cpu = -1;
-}
-
-static void queued_add(struct task_ctx *tctx, s32 cpu)
-{
-	u64 work = tctx->burst ?: LEARN_UNKNOWN_BURST_NS, slice = fl_slice();
-
-	queued_remove(tctx);
-	tctx->queued_work = work < slice ? work : slice;
-	tctx->queued_cpu = cpu;
-	__sync_fetch_and_add(&fl_cpu(cpu)->queued_work, tctx->queued_work);
-}
-
-/*
- * Bring @tctx onto the clock of @cpu, with bounded credit and debt. While it
- * sleeps its vtime is kept as the lag against the clock of the CPU that it left,
- * so sleep itself earns nothing.
- */
-static void vtime_join(struct task_ctx *tctx, s32 cpu)
-{
-	u64 vclock = fl_cpu(cpu)->vclock, from = 0;
-
-	if (tctx->vtime_cpu >= 0)
-		from = fl_cpu(tctx->vtime_cpu)->vclock;
-	if (tctx->vtime_cpu != cpu)
-		tctx->vtime = vtime_rebase(tctx->vtime, from, vclock);
-	tctx->vtime_cpu = cpu;
-	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
-}
-
-static void vtime_sleep(struct task_ctx *tctx)
-{
-	if (tctx->vtime_cpu < 0)
-		return;
-	tctx->vtime -= fl_cpu(tctx->vtime_cpu)->vclock;
-	tctx->vtime_cpu = FL_ASLEEP;
-}
-
-/* What is left of @tctx's burst, for its next request. */
-static u64 burst_rest(struct task_ctx *tctx)
-{
-	return tctx->burst ? learn_rest(tctx->burst, tctx->work) : 0;
-}
-
 /*
  * A task is left to run for a while before another may take its place: what it
  * was woken for is often done by then, and if not, the next tick looks again.
@@ -122,15 +73,6 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
 	       !(sees_locks && fl_hold_spares(cpu, weight, now));
-}
-
-static void weigh(struct task_struct *p, struct task_ctx *tctx)
-{
-	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE :
-							 weight_of_prio(p->static_prio);
-	tctx->level = p->policy == 5 ? LEVEL_IDLE :
-		      p->prio < 100  ? LEVEL_MAX :
-				       level_of_prio(p->static_prio);
 }
 
 /* A holder goes to a big CPU where there is a choice; all else is the mode's to say. */

@@ -234,7 +234,7 @@ mod tests {
             let turns = plan(&cpus);
             assert!(cpus.iter().all(|cpu| turns.iter().any(|t| t.cpu == *cpu)));
             for (i, turn) in turns.iter().enumerate() {
-                let before = turns[..i].iter().filter(|t| t.cpu == turn.cpu).last();
+                let before = turns[..i].iter().rfind(|t| t.cpu == turn.cpu);
                 let idle_since = before.map_or(Duration::ZERO, |t| t.after + WARM);
                 assert!(turn.after >= idle_since + COOL, "{n} CPUs: {turns:?}");
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes Rust of what bpf/ defines: the bindings of intf.h, the table of knobs
-//! and the statistics.
+//! and the statistics, of the scheduler and of tasks.
 
 #[path = "src/table.rs"]
 mod table;
@@ -12,6 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let knobs = table::parse_knobs("bpf/knobs.h", &std::fs::read_to_string("bpf/knobs.h")?)?;
     let stats = table::parse_stats("bpf/stats.h", &std::fs::read_to_string("bpf/stats.h")?)?;
+    let tasks = std::fs::read_to_string("bpf/taskstats.h")?;
+    let tasks = table::parse_task_stats("bpf/taskstats.h", &tasks)?;
+    write(&out, "task_stats.rs", &table::task_stats_source(&tasks))?;
     write(&out, "knobs.rs", &table::knobs_source(&knobs))?;
     write(&out, "metrics.rs", &table::metrics_source(&stats))?;
     scx_cargo::BpfBuilder::new()?
@@ -22,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     println!("cargo:rerun-if-changed=bpf/knobs.h");
     println!("cargo:rerun-if-changed=bpf/stats.h");
+    println!("cargo:rerun-if-changed=bpf/taskstats.h");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/table.rs");
     Ok(())

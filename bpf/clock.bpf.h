@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A task's virtual time and weight, on the clock of the CPU that it is on, and
+ * A task's virtual time, on the clock of the CPU that it is on, and
  * the work that waits on each CPU. For main.bpf.c, which knows when they change.
  */
 #ifndef __FREQLOCK_CLOCK_BPF_H
@@ -19,7 +19,7 @@ static inline void queued_remove(struct task_ctx *tctx)
 
 static inline void queued_add(struct task_ctx *tctx, s32 cpu)
 {
-	u64 work = tctx->burst ?: LEARN_UNKNOWN_BURST_NS, slice = fl_slice();
+	u64 work = tctx->burst ?: LEARN_UNKNOWN_BURST_NS, slice = fl_slice(tctx);
 
 	queued_remove(tctx);
 	tctx->queued_work = work < slice ? work : slice;
@@ -56,15 +56,6 @@ static inline void vtime_sleep(struct task_ctx *tctx)
 static inline u64 burst_rest(struct task_ctx *tctx)
 {
 	return tctx->burst ? learn_rest(tctx->burst, tctx->work) : 0;
-}
-
-static inline void weigh(struct task_struct *p, struct task_ctx *tctx)
-{
-	tctx->weight = p->policy == 5 /* SCHED_IDLE */ ? WEIGHT_IDLE :
-							 weight_of_prio(p->static_prio);
-	tctx->level = p->policy == 5 ? LEVEL_IDLE :
-		      p->prio < 100  ? LEVEL_MAX :
-				       level_of_prio(p->static_prio);
 }
 
 #endif /* __FREQLOCK_CLOCK_BPF_H */

@@ -47,8 +47,9 @@ static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
 
 static u64 allowance(const struct task_ctx *tctx, u64 now)
 {
-	u64 have = allowance_fill(tctx->allowance, now - tctx->allowance_at, tunables.hold_share,
-				  tunables.hold_max_us * FL_USEC);
+	const volatile struct fl_policy *policy = fl_policy(tctx);
+	u64 have = allowance_fill(tctx->allowance, now - tctx->allowance_at, policy->hold_share,
+				  policy->hold_max_us * FL_USEC);
 
 	return allowance_spend(have, uncharged(tctx, 0, now));
 }
@@ -60,7 +61,8 @@ static u64 allowance(const struct task_ctx *tctx, u64 now)
  */
 __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
-	u64 holds = tctx->holds, used = 0, keep = tunables.hold_keep_us * FL_USEC;
+	const volatile struct fl_policy *policy = fl_policy(tctx);
+	u64 holds = tctx->holds, used = 0, keep = policy->hold_keep_us * FL_USEC;
 	u32 i, best = 0;
 
 	tctx->keep_ns = 0;
@@ -86,11 +88,11 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	if (!best)
 		return 0;
-	if (used >= tunables.hold_max_us * FL_USEC || !allowance(tctx, now)) {
+	if (used >= policy->hold_max_us * FL_USEC || !allowance(tctx, now)) {
 		fl_count(donate_spent);
 		return 0;
 	}
-	if (tunables.hold_keep && used < keep)
+	if (policy->hold_keep && used < keep)
 		tctx->keep_ns = keep - used;
 	return best;
 }
@@ -118,18 +120,19 @@ static u64 head_weight(s32 cpu)
  */
 u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now)
 {
+	const volatile struct fl_policy *policy = fl_policy(tctx);
 	u64 request = tctx->burst, weight = tctx->weight, deadline, head;
 	u32 level = fl_hold(tctx, self, now);
 
-	if (!level || !(tunables.donate || tunables.hold_now))
+	if (!level || !(policy->donate || policy->hold_now))
 		return tctx->deadline;
-	if (tunables.donate)
+	if (policy->donate)
 		weight = donate_weight(weight, level);
-	if (tunables.hold_now)
+	if (policy->hold_now)
 		request = tctx->hold_ns ?: LEARN_UNKNOWN_BURST_NS;
-	deadline = donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(),
+	deadline = donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(tctx),
 				   weight);
-	head = tunables.hold_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
+	head = policy->hold_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
 	return head != FL_NONE && vtime_before(head - 1, deadline) ? head - 1 : deadline;
 }
 
@@ -159,7 +162,9 @@ static u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
 		return 0;
 	if (tctx->keep_ns)
 		return tctx->keep_ns;
-	return tunables.donate && weight <= donate_weight(tctx->weight, level) ? fl_slice() : 0;
+	return fl_policy(tctx)->donate && weight <= donate_weight(tctx->weight, level) ?
+		       fl_slice(tctx) :
+		       0;
 }
 
 /* True if the task that runs on @cpu is left there, since others wait for it. */
@@ -190,7 +195,7 @@ u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now
 		return 0;
 	donation_begins(tctx, cpu, now);
 	fl_count(hold_kept);
-	return ns < fl_slice() ? ns : fl_slice();
+	return ns < fl_slice(tctx) ? ns : fl_slice(tctx);
 }
 
 /*
@@ -211,15 +216,32 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	tctx->allowance = allowance(tctx, now);
 	tctx->allowance_at = now;
+	tctx->stats.donated += now - tctx->donated_at;
 	tctx->donated_at = 0;
 	return 0;
+}
+
+/* For the profile of each lock that @self holds and others wait for. */
+static void profile_preempted(struct task_ctx *tctx, u64 self)
+{
+	u32 i;
+
+	bpf_for(i, 0, MAX_HOLDS) {
+		u32 slot = holds_slot(tctx->holds, i);
+
+		if (slot && fl_slot(slot - 1)->owner == self && fl_levels_best(slot - 1))
+			fl_profile_preempted(slot_hash(fl_slot(slot - 1)));
+	}
 }
 
 /* A holder loses its CPU. */
 int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable)
 {
-	if (runnable && fl_hold(tctx, self, now))
+	if (runnable && fl_hold(tctx, self, now)) {
 		fl_count(hold_preempted);
+		tctx->stats.preempted_holding++;
+		profile_preempted(tctx, self);
+	}
 	return fl_hold_charge(tctx, self, now);
 }
 
@@ -265,7 +287,7 @@ static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 /* Where CPUs differ: true if a task that needs one now is to have a big one. */
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
-	return tunables.hold_big &&
+	return fl_policy(tctx)->hold_big &&
 	       ((tctx->flags & FL_TASK_HEIR) || (tctx->holds && fl_hold(tctx, self, now)));
 }
 
@@ -279,7 +301,7 @@ static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 
 	if (!hctx->run_start || fl_topo(from)->capacity >= fl_topo(cpu)->capacity ||
 	    fl_head_deadline(cpu) != FL_NONE || !fl_hold(hctx, self, now) ||
-	    hctx->hold_ns < tunables.hold_big_us * FL_USEC)
+	    hctx->hold_ns < fl_policy(hctx)->hold_big_us * FL_USEC)
 		return;
 	hctx->big_cpu = cpu;
 	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
@@ -306,11 +328,11 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 		goto out;
 	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
 	if (from < 0) {
-		if (allowed && capacity_differs && tunables.hold_big)
+		if (allowed && capacity_differs && fl_policy(hctx)->hold_big)
 			call_here(h, hctx, owner, cpu, now);
 		goto out;
 	}
-	if (!tunables.hold_now || !fl_hold(hctx, owner, now))
+	if (!fl_policy(hctx)->hold_now || !fl_hold(hctx, owner, now))
 		goto out;
 	if (!allowed) {
 		put_ahead(h, hctx, owner, from, now);

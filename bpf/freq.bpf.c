@@ -163,17 +163,6 @@ int fl_freq_running(s32 cpu, u64 now)
 	return 0;
 }
 
-/* This CPU's task runs on at a tick. */
-int fl_freq_tick(s32 cpu, u64 now)
-{
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-
-	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
-	speed_busy(cpu, now);
-	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = fl_speed(cpu, now);
-	return 0;
-}
-
 /* This CPU's task stops. Returns the speed at which it ran, 0..1024. */
 u32 fl_freq_stopping(s32 cpu, u64 now)
 {
@@ -182,6 +171,15 @@ u32 fl_freq_stopping(s32 cpu, u64 now)
 	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
 	speed_busy(cpu, now);
 	return fl_speed(cpu, now);
+}
+
+/* This CPU's task runs on at a tick. Returns the speed at which it does, 0..1024. */
+u32 fl_freq_tick(s32 cpu, u64 now)
+{
+	u32 speed = fl_freq_stopping(cpu, now);
+
+	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = speed;
+	return speed;
 }
 
 /* power:cpu_frequency; attached by the agent where it is the source. */

@@ -10,6 +10,7 @@
 #include <scx/common.bpf.h>
 #include <bpf_experimental.h>
 #include "intf.h"
+#include "hint.h"
 #include "policy/deadline.h"
 #include "policy/learn.h"
 #include "policy/speed.h"
@@ -18,6 +19,8 @@
 #include "policy/spin.h"
 #include "policy/lock.h"
 #include "policy/donate.h"
+#include "policy/profile.h"
+#include "policy/context.h"
 
 #define FL_USEC   1000ULL
 #define FL_NONE   (~0ULL)
@@ -40,6 +43,9 @@ enum fl_event {
 	FL_NR_EVENTS,
 };
 
+/* linux/sched.h, SCHED_IDLE: a macro, so not among the kernel's types. */
+#define POLICY_IDLE 5
+
 enum fl_task_flags {
 	FL_TASK_FORKED = 1 << 0,    /* has not run yet */
 	FL_TASK_PARK = 1 << 1,      /* enqueue shall park it */
@@ -49,16 +55,27 @@ enum fl_task_flags {
 	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
 };
 
+/* A task waits for another of lesser weight, which holds the lock. */
+struct inversion {
+	u64 holder; /* fl_self(), 0 none */
+	u64 holder_ran;
+	u64 lock;
+	u32 holder_level;
+};
+
 struct task_ctx {
 	u64 vtime; /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 deadline;
 	u64 weight;
-	u64 run_start;      /* 0 when not running */
-	u64 ran;            /* ns since it last slept */
-	u64 work;           /* the same, in ns at full speed */
-	u64 burst;          /* average work between sleeps, 0 unknown */
-	u64 waiting_since;  /* when it last became runnable */
-	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
+	u32 policy;              /* where the values of its knobs stand, policy/context.h */
+	u32 context_version;     /* its context was looked up by this one, ... */
+	struct fl_traits traits; /* ... and by these */
+	u64 run_start;           /* 0 when not running */
+	u64 ran;                 /* ns since it last slept */
+	u64 work;                /* the same, in ns at full speed */
+	u64 burst;               /* average work between sleeps, 0 unknown */
+	u64 waiting_since;       /* when it last became runnable */
+	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
@@ -81,10 +98,24 @@ struct task_ctx {
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
-	u32 edge;         /* to the lock that it waits for, 0 none */
-	u32 level;        /* of its own nice value */
-	u32 cookie;       /* tells it from another task with its PID */
-	s32 big_cpu;      /* it is to go on there, or -1; by who waits for it */
+	u64 hint;         /* where its hint is in its memory, 0 none (hint.h) */
+	u64 hint_holds;   /* hash of the lock that it said to hold, 0 none */
+	u64 hint_waits;   /* of the one for which it said to spin, while it has an edge */
+	u64 hint_since;   /* then it began to */
+	u64 wait_hash;    /* of the lock for which it is about to sleep or does, 0 none */
+	u64 wait_since;
+	u64 wait_owner; /* fl_self() of who holds that, 0 once it slept */
+	u64 edge_since; /* when its edge was made */
+	u32 edge;       /* to the lock that it waits for, 0 none */
+	u32 level;      /* of its own nice value */
+	u32 cookie;     /* tells it from another task with its PID */
+	s32 big_cpu;    /* it is to go on there, or -1; by who waits for it */
+	/* What is told of it, account.bpf.c. */
+	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
+	bool is_told;   /* it has exited, and the agent was told */
+	u64 counted_at; /* its time on the CPU is in @stats up to here */
+	struct fl_task_stats stats;
+	struct inversion inversion;
 };
 
 /*
@@ -96,12 +127,14 @@ struct cpu_ctx {
 	u64 vclock;        /* vtime of the latest task to be picked */
 	u64 running_since; /* 0: runs no task of ours */
 	u64 running_deadline;
-	u64 running_rest; /* work the running task was expected to have left at its start */
-	u64 running_away; /* how long the running task will sleep after it left, 0 unknown */
-	u64 leave_at;     /* when the running task is expected to leave by itself, 0 unknown */
-	u64 last_stop;    /* when it last ceased to run a task */
+	u64 running_rest;  /* work the running task was expected to have left at its start */
+	u64 running_away;  /* how long the running task will sleep after it left, 0 unknown */
+	u64 running_slice; /* ns, at its start */
+	u64 leave_at;      /* when the running task is expected to leave by itself, 0 unknown */
+	u64 last_stop;     /* when it last ceased to run a task */
 	u64 queued_work;
 	u64 next_balance;
+	u64 next_rescue;
 	u64 speed_at;  /* time of @speed */
 	u64 idle_exit; /* average time from being sent a task while idle to running it */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
@@ -116,6 +149,7 @@ struct cpu_ctx {
 	 */
 	bool parked;
 	bool donated;   /* the running task was picked on others' terms */
+	u32 running;    /* the task on it, 0 none of ours */
 	u32 waits_edge; /* the last task to leave waits for a lock: its edge, else 0 */
 } __attribute__((aligned(128)));
 
@@ -144,6 +178,8 @@ struct task_ctx_map task_ctxs __weak SEC(".maps");
 extern struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 extern struct cpu_stats cpu_stats[FL_MAX_CPUS];
 extern volatile struct tunables tunables;
+extern volatile struct fl_policy policies[FL_MAX_POLICIES];
+extern volatile u32 contexts_version;
 extern volatile u32 freq_source;
 extern volatile u32 turbo[FL_MAX_CPUS];
 extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
@@ -152,6 +188,7 @@ extern const volatile u32 nr_present;
 extern const volatile bool smt_present;
 extern const volatile bool capacity_differs;
 extern const volatile bool sees_locks;
+extern const volatile bool tells_tasks;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -193,9 +230,15 @@ static __always_inline bool fl_from_task(void)
 	return !bpf_in_hardirq() && !bpf_in_serving_softirq();
 }
 
-static __always_inline u64 fl_slice(void)
+/* The values of the knobs that hold for a task; without a context, those for all. */
+static __always_inline const volatile struct fl_policy *fl_policy(const struct task_ctx *tctx)
 {
-	return tunables.slice_us * FL_USEC;
+	return &policies[in_range(tctx ? tctx->policy : 0, FL_MAX_POLICIES)];
+}
+
+static __always_inline u64 fl_slice(const struct task_ctx *tctx)
+{
+	return fl_policy(tctx)->slice_us * FL_USEC;
 }
 
 static __always_inline bool fl_is_pinned(const struct task_struct *p)
@@ -258,6 +301,7 @@ struct auto_choice {
  */
 struct placement {
 	u64 now;
+	u64 mode; /* read once: it may change meanwhile */
 	u64 wake_flags;
 	s32 prev_cpu;
 	s32 this_cpu;
@@ -280,14 +324,18 @@ struct placement {
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
-s32 fl_claim_idle(struct task_struct *p __arg_trusted, s32 from, u64 now);
+s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now);
 s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
+
+/* context.bpf.c */
+int fl_context_look(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
+int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 
 /* freq.bpf.c */
 u32 fl_speed(s32 cpu, u64 now);
 int fl_freq_running(s32 cpu, u64 now);
-int fl_freq_tick(s32 cpu, u64 now);
 u32 fl_freq_stopping(s32 cpu, u64 now);
+u32 fl_freq_tick(s32 cpu, u64 now);
 
 /* learn.bpf.c */
 u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
@@ -305,6 +353,7 @@ int fl_park_init(u32 cpu);
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
+bool fl_rescue(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
 
@@ -318,8 +367,20 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 		      s32 cpu);
 u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu);
 int fl_spin_init(void);
+
+/* profile.bpf.c */
+int fl_profile_begin(u64 hash, u32 kind, u64 addr);
+int fl_profile_hint(u64 hash, u64 addr);
+int fl_profile_wait(u64 hash, u64 ns);
+int fl_profile_hold(u64 hash, s32 cpu, u64 ns);
+int fl_profile_preempted(u64 hash);
+
 /* lock.bpf.c */
 extern struct lock_slot lock_slots[FL_MAX_LOCKS];
+int fl_lock_begin(struct task_struct *w __arg_trusted, struct task_struct *h __arg_trusted,
+		  u64 hash);
+int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
+int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
 		  u64 now);
 u32 fl_levels_best(u32 slot);
@@ -336,6 +397,32 @@ int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool r
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 bool fl_run_holder(s32 cpu, u64 now);
 
+/* account.bpf.c */
+int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool idle, bool park);
+int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
+int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed);
+int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
+		     u64 holder, u64 lock, u64 now);
+int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
+int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
+
+/* hint.bpf.c */
+int fl_hint_show(struct task_ctx *tctx __arg_nonnull, u64 uaddr);
+bool fl_hint_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
+int fl_hint_preempted(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
+int fl_hint_sleep(struct task_ctx *tctx __arg_nonnull, u64 self);
+
+/* What kind of address is hashed. */
+enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT };
+
+/* A lock's name in the graph, never 0; the low bits are free for counting. */
+static __always_inline u64 lock_hash(enum lock_space space, u64 addr, u32 tgid)
+{
+	u64 hash = fl_mix(fl_mix(addr, tgid), space + 1) & ~(u64)SLOT_REFS;
+
+	return hash ?: SLOT_REFS + 1;
+}
+
 /*
  * What a task holds and waits for. Without --locks these are constants to the
  * verifier, and what would follow from them is not loaded.
@@ -343,6 +430,11 @@ bool fl_run_holder(s32 cpu, u64 now);
 static __always_inline u64 fl_holds(const struct task_ctx *tctx)
 {
 	return sees_locks ? tctx->holds : 0;
+}
+
+static __always_inline u64 fl_hint(const struct task_ctx *tctx)
+{
+	return sees_locks ? tctx->hint | tctx->hint_waits : 0;
 }
 
 static __always_inline u32 fl_edge(const struct task_ctx *tctx)

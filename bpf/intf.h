@@ -14,18 +14,32 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int8_t s8;
+typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 #include <stdbool.h>
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 1,
+	FL_ABI_VERSION = 2,
 	FL_MAX_CPUS = 1024,
-	FL_FULL_SPEED = 1024,  /* speeds and shares are 0..1024 */
-	FL_HIST_SLOTS = 24,    /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
-	FL_MAX_CLASSES = 4096, /* fork classes remembered, least recently used go */
-	FL_MAX_LOCKS = 4096,   /* locks that somebody waits for, at one time */
+	FL_FULL_SPEED = 1024,   /* speeds and shares are 0..1024 */
+	FL_HIST_SLOTS = 24,     /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
+	FL_MAX_CLASSES = 4096,  /* fork classes remembered, least recently used go */
+	FL_MAX_LOCKS = 4096,    /* locks that somebody waits for, at one time */
+	FL_MAX_PROFILES = 4096, /* locks profiled, least recently waited for go */
+	FL_PROFILE_SLOTS = 128, /* buckets of times, policy/profile.h */
+	FL_PROFILE_STACK = 32,  /* words of stack kept of a lock's first waiter */
+	FL_COMM = 16,           /* bytes of a task's name, with a 0 at the end */
+	FL_NICE_IDLE = 20,      /* stands for the policy SCHED_IDLE where a nice value is told */
+	FL_MAX_CONTEXTS = 64,   /* contexts in a file: as many as a word has bits */
+	FL_MAX_POLICIES = 256,  /* two banks: one for tasks in no context, one for each context */
+	FL_VERSION_NR = 1,      /* bits of a version: the bank, from here the number of contexts, */
+	FL_VERSION_CHANGES = 8, /* and from here a count of changes (policy/context.h) */
+	FL_GLOB = 256,          /* bytes of a pattern, with a 0 at the end */
+	FL_GLOB_TEXT =
+		512, /* the same of what it is to fit; of longer paths, the folders that do */
+	FL_MAX_CGROUPS = 4096, /* cgroups remembered with the contexts that ask for them */
 };
 
 /* Placement, as ARCHITECTURE.md describes each. */
@@ -59,11 +73,47 @@ enum fl_distance {
 	FL_NR_DISTANCES,
 };
 
+/* Those for all, and those that may differ from context to context. */
+#define KNOB(name, unit, def, min, max, when, meaning) KNOB_##when(name)
+#define KNOB_start(name)                               u64 name;
+#define KNOB_live(name)                                u64 name;
+#define KNOB_task(name)
 struct tunables {
-	u64 mode; /* enum fl_mode */
-#define KNOB(name, unit, def, min, max, meaning) u64 name;
 #include "knobs.h"
+};
+#undef KNOB_start
+#undef KNOB_live
+#undef KNOB_task
+#define KNOB_start(name)
+#define KNOB_live(name)
+#define KNOB_task(name) u64 name;
+struct fl_policy {
+	u64 mode; /* enum fl_mode */
+#include "knobs.h"
+};
+#undef KNOB_start
+#undef KNOB_live
+#undef KNOB_task
 #undef KNOB
+
+/* What a context may ask of its tasks; the first two are patterns. */
+enum fl_asks { FL_ASKS_COMMAND, FL_ASKS_CGROUP, FL_NR_GLOBS, FL_ASKS_USER = FL_NR_GLOBS };
+
+struct fl_glob {
+	u8 pattern[FL_GLOB];
+};
+
+struct fl_rule {
+	u32 asks; /* a bit for each; all that is asked for must be so */
+	u32 uid;
+	struct fl_glob glob[FL_NR_GLOBS];
+};
+
+/* What of a task its context depends on. */
+struct fl_traits {
+	u64 comm[FL_COMM / 8];
+	u64 cgroup; /* id of its cgroup in the unified hierarchy */
+	u64 uid;    /* its real user */
 };
 
 enum fl_stat {
@@ -71,6 +121,19 @@ enum fl_stat {
 #include "stats.h"
 #undef STAT
 	FL_NR_STATS,
+};
+
+/* What the BPF side makes of the task @pid. */
+struct fl_explained {
+	u32 pid;
+	u32 found; /* 0: it has no such task */
+	u32 tgid;
+	u32 version; /* policy/context.h */
+	u32 context; /* number of the context that it fits, 0 none */
+	u32 policy;  /* where the policy stands that it has now */
+	u64 weight;
+	struct fl_traits traits;
+	u8 path[FL_GLOB_TEXT]; /* of its cgroup */
 };
 
 /* What never changes while loaded, for each CPU; written by the agent. */
@@ -96,6 +159,90 @@ struct fl_hist2 {
 };
 
 enum fl_hist { FL_HIST_WAIT, FL_HIST_BURST, FL_NR_HISTS };
+
+enum fl_lock_kind {
+	FL_LOCK_NONE, /* a profile that is not filled yet */
+	FL_LOCK_FUTEX,
+	FL_LOCK_PI,
+	FL_LOCK_MUTEX,
+	FL_LOCK_RWSEM,
+	FL_LOCK_MMAP, /* the rwsem of a process's address space */
+	FL_LOCK_HINT, /* told by its threads, hint.h */
+	FL_NR_LOCK_KINDS,
+};
+
+/* What is known of one lock; times in ns. All but the counts is of its first waiter. */
+struct fl_lock_profile {
+	u64 addr;
+	u64 cgroup; /* inode of its folder */
+	/* Of futexes, words from the top of the user's stack; else callers in the kernel. */
+	u64 stack[FL_PROFILE_STACK];
+	u32 tgid; /* 0: a lock of the kernel */
+	u32 kind; /* enum fl_lock_kind */
+	char comm[FL_COMM];
+	u64 waits;
+	u64 wait_ns;
+	u64 wait_longest_ns;
+	u64 holds;       /* that ended with a handover by the holder, and for how long before ... */
+	u64 hold_ns;     /* ... somebody had waited for it */
+	u64 holds_small; /* of these, ended on a CPU that is not of the largest */
+	u64 preempted;   /* times when a holder lost its CPU while somebody waited */
+	u32 wait_slot[FL_PROFILE_SLOTS];
+};
+
+struct fl_task_stats {
+#define TASK_STAT(name, unit, desc) u64 name;
+#include "taskstats.h"
+#undef TASK_STAT
+};
+
+/* A task as it is told to the agent: by the iterator, and when it exits. */
+struct fl_task_record {
+	u64 start;         /* when it was born, ns since boot: with the PID it is unique */
+	u64 process_start; /* the same of its process's first thread */
+	u64 cgroup;        /* inode of its folder */
+	u32 pid;
+	u32 tgid;
+	s32 nice; /* or FL_NICE_IDLE */
+	u32 uid;
+	char comm[FL_COMM];
+	char process[FL_COMM]; /* name of its process's first thread */
+	struct fl_task_stats stats;
+};
+
+/* A CPU as it is at one moment. */
+struct fl_cpu_state {
+	u32 speed;   /* 0..1024 of the machine's fastest at its best */
+	u32 util;    /* 0..1024, of late */
+	u32 running; /* the task on it, 0 none of ours */
+	u32 warm;    /* 1: busy, or was within nest_idle_us */
+	u64 queued;  /* work that waits there, ns at full speed */
+};
+
+/* How the wait in an episode of inversion ended. */
+enum fl_episode_end {
+	FL_END_HANDED,  /* the holder woke the waiter */
+	FL_END_PASSED,  /* another task did: the lock had gone to that one before */
+	FL_END_GAVE_UP, /* its time was up, or it waits no more by its hint */
+	FL_NR_EPISODE_ENDS,
+};
+
+/* A task waited for a lock that a task of lesser weight held. */
+struct fl_episode {
+	u64 at;         /* when it ended, ns of CLOCK_MONOTONIC */
+	u64 length;     /* ns */
+	u64 holder_off; /* ns of these in which the holder was not on a CPU */
+	u64 lock;       /* key of its profile */
+	u32 end;        /* enum fl_episode_end */
+	s16 waiter_nice;
+	s16 holder_nice;
+	u32 waiter;
+	u32 waiter_tgid;
+	u32 holder;
+	u32 holder_tgid; /* 0: it is gone */
+	char waiter_comm[FL_COMM];
+	char holder_comm[FL_COMM];
+};
 
 _Static_assert(sizeof(struct cpu_topo) == 24, "cpu_topo is shared with the agent");
 _Static_assert(sizeof(struct cpu_order) == 28 + 2 * FL_MAX_CPUS,

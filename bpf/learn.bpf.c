@@ -152,7 +152,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 		  bool runnable)
 {
 	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
-	u64 slice = fl_slice(), stayed;
+	u64 slice = fl_slice(tctx), stayed;
 	int i;
 
 	tctx->left_at = 0;

@@ -3,20 +3,23 @@
  * Who holds what, who waits for whom: the edges of the wait-for graph, whose
  * form is told in policy/donate.h.
  *
- * An edge appears when a task begins to wait for a lock and somebody can be told
- * to hold it: from the words of a glibc mutex (policy/lock.h), from a PI futex,
- * from the kernel's own mutexes and rwsems. It goes when the wait ends, however
- * that comes: these are the entry and the exit of one function, and the exit is
- * passed on time-outs, signals and SIGKILL too.
+ * Hooks note who holds the lock that a task is about to wait for, where that can be
+ * told: from the words of a glibc mutex (policy/lock.h), from a PI futex, from the
+ * kernel's own mutexes and rwsems. The edge appears when the task then falls
+ * asleep, and goes when it is woken, be it by a time-out, a signal or SIGKILL:
+ * both are the scheduler's own to see.
  *
  * A lock is handed over when its holder wakes a waiter: whoever waits on, waits
  * for the woken task from then on. That may be wrong, since a third task can
  * take the lock before; then the woken one waits again, and who begins to wait
  * reads the holder anew.
  *
- * The kernel skips a hook that was preempted inside the same hook on its CPU.
- * Then an edge is missing; or it outlives its wait, until the task's wake-up or
- * next wait ends it.
+ * What was noted holds for one sleep. The task may sleep for something else before
+ * it gets to the lock, a page of memory; and the kernel skips a hook that was
+ * preempted inside the same hook on its CPU, so that a note outlives its wait.
+ * Either way somebody has one sleep's donation too many, and another none.
+ *
+ * Threads can also say themselves what they hold and wait for (hint.bpf.c).
  *
  * What is not hooked: futex_wake, since the wake-up of the waiter says the same,
  * and system calls as such, which all programs would pay for.
@@ -34,16 +37,6 @@ struct lock_slot lock_slots[FL_MAX_LOCKS];
 /* A lock without a slot in this many places has none. */
 #define LOCK_PROBES 4
 
-/* What kind of address is hashed. */
-enum lock_space { LOCK_USER, LOCK_KERNEL };
-
-static u64 lock_hash(enum lock_space space, u64 addr, u32 tgid)
-{
-	u64 hash = fl_mix(fl_mix(addr, tgid), space + 1) & ~(u64)SLOT_REFS;
-
-	return hash ?: SLOT_REFS + 1;
-}
-
 __noinline bool fl_slot_get(u32 slot, u64 hash)
 {
 	return slot_get(fl_slot(slot), hash);
@@ -59,13 +52,12 @@ __noinline int fl_slot_find(u64 hash)
 	u32 first = hash >> 16, i;
 
 	bpf_for(i, 0, LOCK_PROBES) {
-		if ((fl_slot(first + i)->id & ~(u64)SLOT_REFS) == hash &&
-		    fl_slot_get(first + i, hash))
-			return (first + i) & (FL_MAX_LOCKS - 1);
+		if (slot_hash(fl_slot(first + i)) == hash && fl_slot_get(first + i, hash))
+			return in_range(first + i, FL_MAX_LOCKS);
 	}
 	bpf_for(i, 0, LOCK_PROBES) {
 		if (fl_slot_get(first + i, hash))
-			return (first + i) & (FL_MAX_LOCKS - 1);
+			return in_range(first + i, FL_MAX_LOCKS);
 	}
 	return -1;
 }
@@ -159,6 +151,8 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 
 	if (!edge)
 		return 0;
+	if (tells_tasks)
+		fl_account_waited(wctx, self, heir, now);
 	slot = edge_slot(edge);
 	s = fl_slot(slot);
 	if (wctx->holds)
@@ -178,10 +172,10 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 	return 0;
 }
 
-/* The current task begins to wait for the lock @hash, which @h holds. */
-__noinline int fl_lock_begin(struct task_struct *h __arg_trusted, u64 hash)
+/* @w begins to wait for the lock @hash, which @h holds. */
+__noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
+			     struct task_struct *h __arg_trusted, u64 hash)
 {
-	struct task_struct *w = bpf_get_current_task_btf();
 	struct task_ctx *wctx = fl_task(w), *hctx = fl_task(h);
 	u64 now = scx_bpf_now(), self, holder;
 	struct lock_slot *s;
@@ -203,11 +197,13 @@ __noinline int fl_lock_begin(struct task_struct *h __arg_trusted, u64 hash)
 		fl_count(lock_full);
 		return 0;
 	}
-	fl_count(lock_wait);
+	fl_count(lock_sleep);
 	s = fl_slot(slot);
 	slot_own(s, holder, now);
 	levels_add(s, wctx->level);
 	edge = edge_to(slot, wctx->level);
+	if (tells_tasks)
+		fl_account_waits(wctx, hctx, holder, hash, now);
 	wctx->edge = edge;
 	if (wctx->holds)
 		fl_link_holds(wctx->holds, self, edge);
@@ -223,35 +219,81 @@ __noinline int fl_lock_begin(struct task_struct *h __arg_trusted, u64 hash)
 }
 
 /*
- * @w, which waits for a lock, is woken by the current task: that hands the lock
- * over, be the current task the holder that was known or another. If it was the
- * holder, what it still has to do is not waited for. A signal looks alike; then
- * the lock is @w's until @w or another begins to wait for it anew.
+ * @w, which waits for a lock, is woken: by an interrupt, then its time is up; or by
+ * the current task, and that hands the lock over, be the current task the holder
+ * that was known or another. If it was the holder, what it still has to do is not
+ * waited for. A signal looks alike; then the lock is @w's until @w or another
+ * begins to wait for it anew.
  */
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull, u64 now)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
 	struct task_ctx *hctx = fl_task(waker);
+	struct lock_slot *s = fl_slot(edge_slot(wctx->edge));
 
-	if (hctx && fl_slot(edge_slot(wctx->edge))->owner == fl_self(waker, hctx)) {
+	if (!fl_from_task())
+		return fl_lock_end(wctx, fl_self(w, wctx), false, now);
+	if (hctx && s->owner == fl_self(waker, hctx)) {
+		fl_profile_hold(slot_hash(s), bpf_get_smp_processor_id(), now - s->since);
+		hctx->stats.holds++;
+		hctx->stats.hold += now - s->since;
 		fl_hold_charge(hctx, fl_self(waker, hctx), now);
 		if (cctx->donated)
-			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(),
+			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(hctx),
 								hctx->weight);
 	}
 	wctx->flags |= FL_TASK_HEIR;
 	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
 }
 
-/* The current task's wait is over, whatever for. */
-static int wait_over(bool got)
+/* @p falls asleep: perhaps in the wait that a hook has told of. */
+int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
+{
+	u64 owner = tctx->wait_owner;
+	struct task_struct *h = bpf_task_from_pid(owner >> 32);
+	struct task_ctx *hctx;
+
+	tctx->wait_owner = 0;
+	if (!h)
+		return 0;
+	hctx = fl_task(h);
+	if (hctx && fl_self(h, hctx) == owner)
+		fl_lock_begin(p, h, tctx->wait_hash);
+	bpf_task_release(h);
+	return 0;
+}
+
+/* The current task is about to wait for the lock @hash, which @h holds. */
+static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 {
 	struct task_struct *w = bpf_get_current_task_btf();
-	struct task_ctx *wctx = fl_task(w);
+	struct task_ctx *wctx = fl_task(w), *hctx = fl_task(h);
 
-	if (wctx && wctx->edge)
-		fl_lock_end(wctx, fl_self(w, wctx), got, scx_bpf_now());
+	if (!wctx || !hctx || wctx == hctx)
+		return;
+	fl_count(lock_wait);
+	wctx->wait_hash = hash;
+	wctx->wait_since = scx_bpf_now();
+	wctx->wait_owner = fl_self(h, hctx);
+	fl_profile_begin(hash, kind, addr);
+}
+
+/* What the current task was about to wait for, or did, is over. */
+static void wait_over(struct task_ctx *wctx)
+{
+	if (wctx->wait_hash)
+		fl_profile_wait(wctx->wait_hash, scx_bpf_now() - wctx->wait_since);
+	wctx->wait_hash = 0;
+	wctx->wait_owner = 0;
+}
+
+static int user_wait_over(void)
+{
+	struct task_ctx *wctx = fl_task(bpf_get_current_task_btf());
+
+	if (wctx)
+		wait_over(wctx);
 	return 0;
 }
 
@@ -262,9 +304,10 @@ static bool same_user(struct task_struct *w, struct task_struct *h)
 }
 
 /* The current task waits at @uaddr for a lock that the task @tid holds. */
-static int user_wait(u64 uaddr, s32 tid, bool shared)
+static int user_wait(u64 uaddr, s32 tid, u32 kind, bool shared)
 {
 	struct task_struct *w = bpf_get_current_task_btf(), *h;
+	u64 hash = lock_hash(LOCK_USER, uaddr, w->tgid);
 
 	h = tid > 0 ? bpf_task_from_vpid(tid) : NULL;
 	if (!h) {
@@ -272,7 +315,7 @@ static int user_wait(u64 uaddr, s32 tid, bool shared)
 		return 0;
 	}
 	if (h->tgid == w->tgid || (shared && same_user(w, h)))
-		fl_lock_begin(h, lock_hash(LOCK_USER, uaddr, w->tgid));
+		note_wait(h, hash, kind, uaddr);
 	else
 		fl_count(lock_unowned);
 	bpf_task_release(h);
@@ -283,17 +326,23 @@ SEC("?fentry/__futex_wait")
 int BPF_PROG(lock_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
 {
 	struct mutex_words m;
+	struct task_ctx *tctx;
 
+	if (val == FL_HINT_SHOW) {
+		tctx = fl_task(bpf_get_current_task_btf());
+		if (tctx)
+			fl_hint_show(tctx, (u64)uaddr);
+		return 0;
+	}
 	if (!mutex_may_wait(val) || bpf_probe_read_user(&m, sizeof(m), uaddr))
 		return 0;
-	return user_wait((u64)uaddr, mutex_owner(&m, val), mutex_is_shared(&m));
+	return user_wait((u64)uaddr, mutex_owner(&m, val), FL_LOCK_FUTEX, mutex_is_shared(&m));
 }
 
 SEC("?fexit/__futex_wait")
-int BPF_PROG(lock_futex_waited, u32 *uaddr, unsigned int flags, u32 val, struct hrtimer_sleeper *to,
-	     u32 bitset, int ret)
+int BPF_PROG(lock_futex_waited)
 {
-	return wait_over(ret == 0);
+	return user_wait_over();
 }
 
 /* PI futexes carry their owner in the futex word; the kernel hands them over. */
@@ -304,13 +353,13 @@ int BPF_PROG(lock_futex_pi, u32 *uaddr)
 
 	if (bpf_probe_read_user(&word, sizeof(word), uaddr) || !(word & FUTEX_TID))
 		return 0;
-	return user_wait((u64)uaddr, word & FUTEX_TID, true);
+	return user_wait((u64)uaddr, word & FUTEX_TID, FL_LOCK_PI, true);
 }
 
 SEC("?fexit/futex_lock_pi")
-int BPF_PROG(lock_futex_pi_done, u32 *uaddr, unsigned int flags, void *time, int trylock, int ret)
+int BPF_PROG(lock_futex_pi_done)
 {
-	return wait_over(ret == 0);
+	return user_wait_over();
 }
 
 /* linux/trace/events/lock.h: LCB_F_*. */
@@ -356,21 +405,19 @@ int BPF_PROG(lock_kernel_wait, void *lock, unsigned int flags)
 		return 0;
 	/* The owner may have gone meanwhile, and its memory be another's. */
 	if ((u64)h == owner)
-		fl_lock_begin(h, lock_hash(LOCK_KERNEL, (u64)lock, 0));
+		note_wait(h, lock_hash(LOCK_KERNEL, (u64)lock, 0),
+			  flags & KLOCK_MUTEX ? FL_LOCK_MUTEX : FL_LOCK_RWSEM, (u64)lock);
 	bpf_task_release(h);
 	return 0;
 }
 
 SEC("?tp_btf/contention_end")
-int BPF_PROG(lock_kernel_waited, void *lock, int ret)
+int BPF_PROG(lock_kernel_waited, void *lock)
 {
-	struct task_struct *w = bpf_get_current_task_btf();
-	struct task_ctx *wctx = fl_task(w);
+	struct task_ctx *wctx = fl_task(bpf_get_current_task_btf());
 
 	/* A spinlock on the way of a futex wait is not its end. */
-	if (!wctx || !wctx->edge ||
-	    (fl_slot(edge_slot(wctx->edge))->id & ~(u64)SLOT_REFS) !=
-		    lock_hash(LOCK_KERNEL, (u64)lock, 0))
-		return 0;
-	return fl_lock_end(wctx, fl_self(w, wctx), ret == 0, scx_bpf_now());
+	if (wctx && wctx->wait_hash == lock_hash(LOCK_KERNEL, (u64)lock, 0))
+		wait_over(wctx);
+	return 0;
 }

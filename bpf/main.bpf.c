@@ -40,14 +40,11 @@ const volatile u32 nr_present = 1;
 const volatile bool smt_present;
 const volatile bool capacity_differs;
 const volatile bool sees_locks;
+const volatile bool tells_tasks = true;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
-volatile struct tunables tunables = {
-	.mode = FL_MODE_AUTO,
-#define KNOB(name, unit, def, min, max, meaning) .name = def,
-#include "knobs.h"
-#undef KNOB
-};
+/* Written by the agent before it is loaded. */
+volatile struct tunables tunables;
 volatile u32 freq_source = FL_FREQ_RECENCY;
 /* By the number of active cores less one; all 0: not known, nothing is lost. */
 volatile u32 turbo[FL_MAX_CPUS];
@@ -57,6 +54,15 @@ struct cpu_stats cpu_stats[FL_MAX_CPUS];
 
 static struct placement placements[FL_MAX_CPUS];
 static u32 next_cookie;
+
+/* See that @p has the knobs of its context, if something can have changed that. */
+static __always_inline void follow_context(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 version = contexts_version;
+
+	if (version_nr(version) || tctx->context_version != version)
+		fl_context_look(p, tctx);
+}
 
 /*
  * A task is left to run for a while before another may take its place: what it
@@ -75,12 +81,17 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	       !(sees_locks && fl_hold_spares(cpu, weight, now));
 }
 
-/* A holder goes to a big CPU where there is a choice; all else is the mode's to say. */
+/*
+ * A holder, and who prefers one, goes to a big CPU where there is a choice; all else is
+ * the mode's to say.
+ */
 static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	s32 cpu;
 
-	if (capacity_differs && sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)) {
+	if (capacity_differs &&
+	    (fl_policy(tctx)->prefer_big ||
+	     (sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)))) {
 		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
 		if (cpu >= 0) {
 			pl->idle = true;
@@ -99,12 +110,13 @@ static void park_until(struct task_ctx *tctx, const struct placement *pl)
 }
 
 /* A decision of this CPU begins, about a task that ran on @prev_cpu. */
-static struct placement *begin_placement(s32 prev_cpu)
+static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 {
 	s32 this_cpu = bpf_get_smp_processor_id();
 	struct placement *pl = &placements[this_cpu & (FL_MAX_CPUS - 1)];
 
-	pl->now = scx_bpf_now();
+	pl->now = now;
+	pl->mode = mode;
 	pl->wake_flags = 0;
 	pl->prev_cpu = prev_cpu;
 	pl->this_cpu = this_cpu;
@@ -122,14 +134,16 @@ static struct placement *begin_placement(s32 prev_cpu)
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct placement *pl = begin_placement(prev_cpu);
 	struct task_ctx *tctx = fl_task(p);
+	struct placement *pl;
 	s32 cpu;
 
 	if (!tctx) {
 		fl_count(no_ctx);
 		return prev_cpu;
 	}
+	follow_context(p, tctx);
+	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
 	pl->wake_flags = wake_flags;
 	pl->fork = wake_flags & SCX_WAKE_FORK;
 	if (pl->fork)
@@ -138,9 +152,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(wake);
 
 	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
-	if (fl_edge(tctx) && fl_from_task())
+	if (fl_edge(tctx))
 		fl_lock_woken(p, tctx, pl->now);
-	if (tunables.mode == FL_MODE_AUTO) {
+	if (pl->mode == FL_MODE_AUTO) {
 		fl_learn_back(tctx, pl->now);
 		if (pl->from_task)
 			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
@@ -153,8 +167,10 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl->now;
 	cpu = place(p, tctx, pl);
+	if (tells_tasks)
+		fl_account_placed(tctx, pl->idle, pl->park);
 
-	if (tunables.mode == FL_MODE_AUTO) {
+	if (pl->mode == FL_MODE_AUTO) {
 		tctx->flags |= FL_TASK_PREDICTED;
 		tctx->predicted_wait = pl->wait_ns;
 	}
@@ -163,9 +179,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		/* Until it runs, others see by this that the CPU is taken. */
 		queued_add(tctx, cpu);
 		vtime_join(tctx, cpu);
-		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(),
+		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
 						tctx->weight);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(tctx), 0);
 	} else if (pl->park) {
 		park_until(tctx, pl);
 	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
@@ -194,6 +210,8 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 		return;
 	fl_count(pinned);
 	fl_count(place_pinned);
+	if (tells_tasks)
+		fl_account_placed(tctx, false, false);
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }
 
@@ -208,7 +226,7 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 	fl_count(hold_big);
 	queued_add(tctx, cpu);
 	vtime_join(tctx, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(), enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(tctx), enq_flags);
 	return true;
 }
 
@@ -216,9 +234,10 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
  * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
  * else it queues here, and may be parked.
  */
-static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+			u64 now)
 {
-	struct placement *pl = begin_placement(cpu);
+	struct placement *pl = begin_placement(FL_MODE_AUTO, cpu, now);
 	s32 target;
 
 	pl->this_cpu = cpu;
@@ -226,7 +245,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	target = fl_place_again(p, pl);
 	if (pl->idle) {
 		queued_add(tctx, target);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(tctx), enq_flags);
 		return true;
 	}
 	if (pl->park)
@@ -241,12 +260,17 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now(), own;
 	bool arrives, preempts, urgent;
+	u64 mode;
 
 	if (!tctx) {
 		fl_count(no_ctx);
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
 		return;
 	}
+	/* If it was asked where, that was a moment ago. */
+	if (!(tctx->flags & FL_TASK_ASKED))
+		follow_context(p, tctx);
+	mode = fl_policy(tctx)->mode;
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
@@ -254,7 +278,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
 		tctx->waiting_since = now;
 	/* select_cpu is not asked for a task that may run on one CPU only. */
-	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP) && fl_from_task())
+	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
 		fl_lock_woken(p, tctx, now);
 	/*
 	 * A task whose slice is over goes on from where it is, with no credit to
@@ -262,7 +286,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(), tctx->weight);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
+					tctx->weight);
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
 	urgent = tctx->flags & FL_TASK_HEIR;
@@ -277,14 +302,14 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	preempts = arrives && fl_is_busy(cpu) &&
 		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
 		    cctx->spinner == p->tgid);
-	if (!arrives && tunables.mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
-	    place_again(p, tctx, cpu, enq_flags))
+	if (!arrives && mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
+	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
 
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
 		fl_count(enq_kthread);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(),
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx),
 				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
 		return;
 	}
@@ -293,7 +318,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->flags & FL_TASK_PARK) {
 		tctx->flags &= ~FL_TASK_PARK;
 		cctx->parked = true;
-		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(), tctx->deadline, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(tctx), tctx->deadline,
+					 enq_flags);
 		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
 		/* It went idle since it was looked at: nobody else will wake it for this. */
 		if (!fl_is_busy(cpu))
@@ -302,7 +328,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	fl_count(enq_queue);
-	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_slice(), tctx->deadline, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_slice(tctx), tctx->deadline, enq_flags);
 	if (preempts) {
 		fl_count(preempt_wake);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -315,7 +341,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 * tick of the CPU on which the task waits.
 	 */
 	if (!fl_is_pinned(p)) {
-		idle = fl_claim_idle(p, cpu, now);
+		idle = fl_claim_idle(p, mode, cpu, now);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	}
@@ -323,11 +349,13 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
+	u64 now = scx_bpf_now(), head, vtime, keep;
 	struct task_ctx *tctx;
-	u64 now, head, vtime, keep;
 
+	if (now >= fl_cpu(cpu)->next_rescue && fl_rescue(cpu, now))
+		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (sees_locks && fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, scx_bpf_now()))
+		if (sees_locks && fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, now))
 			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
@@ -336,9 +364,13 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 
 	/* @prev used up its slice and wants to go on. */
 	tctx = fl_task(prev);
+	if (tctx && fl_edge(tctx)) {
+		fl_cpu(cpu)->waits_edge = tctx->edge;
+		if (fl_run_holder(cpu, now))
+			return;
+	}
 	if (tctx && fl_spin_give_way(prev, tctx, cpu))
 		return;
-	now = scx_bpf_now();
 	/* With its slice left at 0 it is enqueued, even if there is no other task. */
 	if (tctx && tctx->big_cpu >= 0) {
 		fl_take_own(cpu);
@@ -357,7 +389,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (tctx && tctx->run_start && head != FL_NONE) {
 		/* Its vtime is charged when it stops; look ahead to that. */
 		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
-		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(), tctx->weight);
+		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(tctx), tctx->weight);
 		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
 		if (!vtime_before(tctx->deadline, head)) {
@@ -366,7 +398,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	fl_count(keep_running);
-	scx_bpf_task_set_slice(prev, fl_slice());
+	scx_bpf_task_set_slice(prev, fl_slice(tctx));
 }
 
 void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
@@ -380,7 +412,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->leave_at = 0;
 	cctx->donated = false;
 	cctx->running_away = tctx ? tctx->away : 0;
+	cctx->running_slice = fl_slice(tctx);
 	cctx->running_since = now;
+	cctx->running = p->pid;
 	cctx->spinner = 0;
 	if (!tctx)
 		return;
@@ -389,7 +423,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	cctx->running_rest = burst_rest(tctx);
-	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(),
+	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(tctx),
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
@@ -400,6 +434,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		cctx->vclock = tctx->vtime;
 
 	fl_learn_wait(tctx, cpu, now);
+	if (tells_tasks)
+		fl_account_picked(tctx, cpu, now);
+	tctx->waiting_since = 0;
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
 			fl_count(park_ran);
@@ -417,21 +454,30 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	struct task_struct *waiting;
 	struct task_ctx *tctx = fl_task(p), *wctx;
 	u64 now = scx_bpf_now();
+	u32 speed;
 
-	fl_freq_tick(cpu, now);
-	if (tctx)
+	speed = fl_freq_tick(cpu, now);
+	if (tctx) {
+		if (tells_tasks)
+			fl_account_run(tctx, now, speed);
+		follow_context(p, tctx);
 		fl_spin_tick(p, tctx, cpu, now);
+	}
+	if (tctx && fl_hint(tctx) && fl_hint_tick(p, tctx))
+		scx_bpf_task_set_slice(p, 0);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (!waiting)
 		return;
 	wctx = fl_task(waiting);
+	if (now >= fl_cpu(cpu)->next_rescue)
+		scx_bpf_task_set_slice(p, 0);
 	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}
 	/* See the end of enqueue. */
-	idle = fl_claim_idle(waiting, cpu, now);
+	idle = fl_claim_idle(waiting, fl_policy(wctx)->mode, cpu, now);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
@@ -447,6 +493,15 @@ bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct
 	return false;
 }
 
+/* linux/sched.h, TASK_DEAD: a macro, so not among the kernel's types. */
+#define STATE_DEAD 0x80
+
+/* True if @p, which stops, has done its last. */
+static bool is_dead(struct task_struct *p)
+{
+	return p->__state & STATE_DEAD;
+}
+
 void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -456,14 +511,30 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	u32 speed = fl_freq_stopping(cpu, now);
 
 	cctx->running_since = 0;
+	cctx->running = 0;
 	cctx->last_stop = now;
 	if (!tctx || !tctx->run_start)
 		return;
 
+	if (fl_hint(tctx)) {
+		if (runnable)
+			fl_hint_preempted(p, tctx);
+		else
+			fl_hint_sleep(tctx, fl_self(p, tctx));
+	}
 	if (sees_locks && (tctx->holds || tctx->donated_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
-	if (!runnable)
+	if (!runnable) {
+		if (sees_locks && tctx->wait_owner)
+			fl_lock_sleep(p, tctx);
 		cctx->waits_edge = tctx->edge;
+	}
+	if (tells_tasks)
+		fl_account_run(tctx, now, speed);
+	if (runnable) {
+		tctx->waiting_since = now;
+		tctx->stats.preempted++;
+	}
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
 	tctx->vtime += vtime_charge(ran, tctx->weight);
@@ -473,6 +544,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (!runnable) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
+		if (tells_tasks && is_dead(p))
+			fl_account_exit(p, tctx);
 	}
 }
 
@@ -481,7 +554,7 @@ void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
 	struct task_ctx *tctx = fl_task(p);
 
 	if (tctx)
-		weigh(p, tctx);
+		fl_weigh(p, tctx);
 }
 
 s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -497,7 +570,8 @@ s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_ta
 	tctx->park_target = -1;
 	tctx->child_cpu = -1;
 	tctx->big_cpu = -1;
-	weigh(p, tctx);
+	tctx->ran_on = -1;
+	fl_weigh(p, tctx);
 	if (!args->fork)
 		return 0;
 
@@ -516,7 +590,7 @@ void BPF_STRUCT_OPS(freqlock_enable, struct task_struct *p)
 	struct task_ctx *tctx = fl_task(p);
 
 	if (tctx)
-		weigh(p, tctx);
+		fl_weigh(p, tctx);
 }
 
 /* @p leaves for another scheduling class, or for good. */
@@ -526,6 +600,18 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 
 	if (tctx)
 		queued_remove(tctx);
+}
+
+/*
+ * Also called for every task when the scheduler ends; those are not told of. One that
+ * dies here has been told of as it stopped: this comes when its memory is freed.
+ */
+void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	struct task_ctx *tctx = fl_task(p);
+
+	if (tctx && tells_tasks && (p->flags & PF_EXITING))
+		fl_account_exit(p, tctx);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
@@ -563,6 +649,7 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .stopping	= (void *)freqlock_stopping,
 	       .set_weight	= (void *)freqlock_set_weight,
 	       .init_task	= (void *)freqlock_init_task,
+	       .exit_task	= (void *)freqlock_exit_task,
 	       .enable		= (void *)freqlock_enable,
 	       .disable		= (void *)freqlock_disable,
 	       .init		= (void *)freqlock_init,

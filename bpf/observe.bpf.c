@@ -12,6 +12,10 @@
  * events. The order of events in the ring is right for each CPU and for each
  * task, because both are serialised by the scheduler; between CPUs only the
  * times tell. What did not fit is counted, and the reader says so.
+ *
+ * Mutexes alone are counted here: how often tasks of the tree waited for one whose
+ * holder is known, and how often such a holder lost its CPU meanwhile. Both are
+ * read from the mutex in user memory, with nothing of the scheduler's own book.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -19,6 +23,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "observe.h"
+#include "policy/lock.h"
 
 #define FL_TASK_DEAD 0x80 /* TASK_DEAD, a macro that BTF does not carry */
 
@@ -30,6 +35,20 @@ const volatile u32 nr_mask_words = 1;
 /* Whose children are the roots; 0 until the observation starts. */
 u32 observer_tgid;
 u64 dropped;
+/* Waits for mutexes, and holders of such that were preempted while somebody waited. */
+u64 lock_waits;
+u64 holders_preempted;
+
+/*
+ * By PID, in the eyes of its process, of a task that others waited for: the mutex. The
+ * latest of several; whether it is still held and waited for, the mutex itself says.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u64);
+} waited_for SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -158,6 +177,36 @@ int BPF_PROG(observe_migrate, struct task_struct *p, int dest)
 	return 0;
 }
 
+SEC("?fentry/__futex_wait")
+int BPF_PROG(observe_lock_wait, u32 *uaddr, unsigned int flags, u32 val)
+{
+	struct mutex_words m;
+	u64 mutex = (u64)uaddr;
+	u32 owner;
+
+	if (!mutex_may_wait(val) || !find(bpf_get_current_task_btf()) ||
+	    bpf_probe_read_user(&m, sizeof(m), uaddr))
+		return 0;
+	owner = mutex_owner(&m, val);
+	if (!owner)
+		return 0;
+	__sync_fetch_and_add(&lock_waits, 1);
+	bpf_map_update_elem(&waited_for, &owner, &mutex, BPF_ANY);
+	return 0;
+}
+
+/* @p loses its CPU: it is still the current task, so its memory can be read. */
+static void count_holder(struct task_struct *p)
+{
+	u32 pid = p->pid;
+	u64 *mutex = bpf_map_lookup_elem(&waited_for, &pid);
+	struct mutex_words m;
+
+	if (mutex && !bpf_probe_read_user(&m, sizeof(m), (void *)*mutex) &&
+	    mutex_may_wait(m.lock) && mutex_owner(&m, m.lock) == (s32)pid)
+		__sync_fetch_and_add(&holders_preempted, 1);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(observe_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -176,8 +225,10 @@ int BPF_PROG(observe_switch, bool preempt, struct task_struct *prev, struct task
 	}
 	if (preempt || !prev_state) {
 		flags |= OBS_PREV_RUNNABLE;
-		if (from)
+		if (from) {
 			report_affinity(prev, from);
+			count_holder(prev);
+		}
 	} else if (prev_state & FL_TASK_DEAD) {
 		flags |= OBS_PREV_DEAD;
 		if (from) {

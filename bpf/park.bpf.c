@@ -44,11 +44,13 @@ int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 }
 
 /* Where an overdue task goes: its target if that is still idle, else another idle CPU. */
-static s32 claim_idle(struct task_struct *p, s32 cpu, s32 target, u64 now)
+static s32 claim_idle(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now)
 {
+	s32 target = tctx ? tctx->park_target : -1;
+
 	if (target >= 0 && fl_allowed(p, target) && scx_bpf_test_and_clear_cpu_idle(target))
 		return target;
-	return fl_claim_idle(p, cpu, now);
+	return fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
 }
 
 static int park_fire(void *map, u32 *key, struct park_timer *t)
@@ -73,7 +75,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 				next = tctx->park_until;
 			continue;
 		}
-		idle = claim_idle(p, cpu, tctx ? tctx->park_target : -1, now);
+		idle = claim_idle(p, tctx, cpu, now);
 		if (tctx)
 			tctx->park_until = 0;
 		if (idle >= 0) {

@@ -87,12 +87,12 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
  * Claims an idle CPU for @p, which waits at @from: for modes that know warm CPUs
  * the fastest now, else whichever the kernel gives. -1 if none is idle.
  */
-s32 fl_claim_idle(struct task_struct *p __arg_trusted, s32 from, u64 now)
+s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now)
 {
-	struct idle_scan scan = { .nest_only = tunables.mode == FL_MODE_NEST };
+	struct idle_scan scan = { .nest_only = mode == FL_MODE_NEST };
 	s32 cpu;
 
-	if (tunables.mode == FL_MODE_NEST || tunables.mode == FL_MODE_AUTO) {
+	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO) {
 		fl_scan_idle(p, from, now, &scan);
 		if (scan.warm >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm))
 			return scan.warm;
@@ -134,7 +134,7 @@ static s32 take_idle(struct task_struct *p, struct placement *pl, s32 cpu)
 
 	if (scx_bpf_test_and_clear_cpu_idle(cpu))
 		return take_claimed(pl, cpu);
-	other = fl_claim_idle(p, cpu, pl->now);
+	other = fl_claim_idle(p, pl->mode, cpu, pl->now);
 	if (other >= 0)
 		return take_claimed(pl, other);
 	fl_count(place_raced);
@@ -233,8 +233,19 @@ static s32 place_nest(struct task_struct *p, struct placement *pl)
 	return AS_OFF;
 }
 
-static u64 cost_of_move(s32 from, s32 to)
+/*
+ * What it costs to run for @run ns on @to rather than on @from. A forked task has no
+ * cache of its own to leave.
+ */
+static u64 cost_of_move(s32 from, s32 to, bool fork, u64 run)
 {
+	u64 cold[FL_NR_DISTANCES] = {
+		0,
+		tunables.cold_core_ns,
+		tunables.cold_llc_ns,
+		tunables.cold_node_ns,
+		tunables.cold_far_ns,
+	};
 	u64 cost[FL_NR_DISTANCES] = {
 		0,
 		tunables.move_core_ns,
@@ -245,7 +256,10 @@ static u64 cost_of_move(s32 from, s32 to)
 	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
 	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
 
-	return move_cost(topo_distance(&a, &b, from == to), cost);
+	u32 distance = topo_distance(&a, &b, from == to);
+	u64 least = move_cost(distance, cost);
+
+	return fork ? least : greater(least, finish_cold(move_cost(distance, cold), run));
 }
 
 /* Cores of which a CPU is busy; two CPUs to a core where there is more than one. */
@@ -285,8 +299,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
 	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
-	c.move = cost_of_move(pl->prev_cpu, cpu);
 	c.run = finish_run(pl->burst, speed, ramp ? top : speed, ramp);
+	c.move = cost_of_move(pl->prev_cpu, cpu, pl->fork, c.run);
 
 	if (idle) {
 		/* What this CPU saw last stands for all: a difference would be noise. */
@@ -307,7 +321,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 			leave = pl->leave_ns;
 		else if (since && cctx->leave_at)
 			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
-		c.wait = finish_wait(rest, leave, fl_slice(), READ_ONCE(cctx->queued_work), speed);
+		c.wait = finish_wait(rest, leave, cctx->running_slice, READ_ONCE(cctx->queued_work),
+				     speed);
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
@@ -461,10 +476,9 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	return cpu;
 }
 
-static s32 place_by_mode(u64 mode, struct task_struct *p, struct task_ctx *tctx,
-			 struct placement *pl)
+static s32 place_by_mode(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
-	switch (mode) {
+	switch (pl->mode) {
 	case FL_MODE_FORK_LOCAL:
 		return place_fork_local(p, pl);
 	case FL_MODE_FORK_ALL:
@@ -480,17 +494,17 @@ static s32 place_by_mode(u64 mode, struct task_struct *p, struct task_ctx *tctx,
 	}
 }
 
-/* The CPU for @p by the mode in force. @pl->prev_cpu is one that @p may use. */
+/* The CPU for @p by its mode. @pl->prev_cpu is one that @p may use. */
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull)
 {
-	u64 mode = tunables.mode; /* once: it may change meanwhile */
+	u64 mode = pl->mode;
 	s32 cpu;
 
 	pl->scan.nest_only = mode == FL_MODE_NEST;
 	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO ||
 	    (mode == FL_MODE_SMOVE && pl->from_task))
 		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
-	cpu = place_by_mode(mode, p, tctx, pl);
+	cpu = place_by_mode(p, tctx, pl);
 	return cpu < 0 ? place_off(p, pl) : cpu;
 }

@@ -8,6 +8,10 @@
 
 /* A busy CPU looks at this many others, nearest first. */
 #define BALANCE_CPUS 16
+/* So many tasks of a queue are looked at for one that waits for too long, ... */
+#define RESCUE_TASKS 64
+/* ... so often in the time that is too long. */
+#define RESCUE_LOOKS 4
 
 /* Tasks parked at @cpu; the look into the queue is saved where none can be. */
 u32 fl_nr_parked(s32 cpu)
@@ -170,4 +174,33 @@ bool fl_balance(s32 cpu, u64 now)
 		return false;
 	fl_count(rotate);
 	return true;
+}
+
+/*
+ * Shares of CPU time by weight let a task of nice 19 wait for 23 s beside one of
+ * nice -20, longer than the kernel's watchdog does: run one that waits for too long.
+ */
+bool fl_rescue(s32 cpu, u64 now)
+{
+	u64 starves = tunables.starve_ms * 1000 * FL_USEC;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u32 seen = 0;
+
+	cctx->next_rescue = now + starves / RESCUE_LOOKS;
+	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0) {
+		if (++seen > RESCUE_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx || now - tctx->waiting_since < starves ||
+		    !scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+			continue;
+		/* What others had before it is not held against it the next time. */
+		if (vtime_before(cctx->vclock, tctx->vtime))
+			tctx->vtime = cctx->vclock;
+		fl_count(rescued);
+		return true;
+	}
+	return false;
 }

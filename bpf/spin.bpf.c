@@ -75,7 +75,7 @@ __noinline int fl_spin_marks(struct spin_code *code __arg_nonnull)
 }
 
 /* True if the code around @ip is that of a loop which waits. */
-static bool code_waits(const struct spin_watch *w, u64 ip)
+static bool code_waits(const struct spin_watch *w, u64 ip, u64 need)
 {
 	u64 begin = spin_code_begin(ip);
 	struct spin_code code = { .at = ip - begin };
@@ -86,20 +86,21 @@ static bool code_waits(const struct spin_watch *w, u64 ip)
 		return false;
 	}
 	fl_spin_marks(&code);
-	return spin_verdict(w, code.marks, tunables.spin_ticks);
+	return spin_verdict(w, code.marks, need);
 }
 
 /* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */
 bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
 		  u64 now)
 {
+	const volatile struct fl_policy *policy = fl_policy(tctx);
 	struct spin_watch *w = &tctx->spin;
 	struct spin_sample sample = {};
 	struct pt_regs *regs;
-	u64 ran;
+	u64 ran, need;
 	bool spins;
 
-	if (!tunables.spin || p->signal->nr_threads < 2 || !tctx->run_start)
+	if (!policy->spin || p->signal->nr_threads < 2 || !tctx->run_start)
 		return false;
 	/* In the kernel: no sign for and none against it. */
 	regs = user_regs(p);
@@ -108,8 +109,9 @@ bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	fl_count(spin_looked);
 	take_sample(&sample, regs);
 	ran = tctx->ran + now - tctx->run_start;
-	spins = spin_watch_tick(w, &sample, ran, tunables.spin_window_bytes, tunables.spin_ticks) &&
-		code_waits(w, sample.ip);
+	need = policy->spin_ticks;
+	spins = spin_watch_tick(w, &sample, ran, policy->spin_window_bytes, need) &&
+		code_waits(w, sample.ip, need);
 	if (spins)
 		w->known = sample.ip;
 	spins |= spin_storms(w, ran);
@@ -131,7 +133,7 @@ int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 {
 	struct spin_watch *w = &tctx->spin;
 
-	if (!tunables.spin || p->signal->nr_threads < 2 || !tctx->run_start)
+	if (!fl_policy(tctx)->spin || p->signal->nr_threads < 2 || !tctx->run_start)
 		return 0;
 	if (spin_watch_yield(w, tctx->ran + now - tctx->run_start) && !w->spinning) {
 		fl_count(spin_storm);
@@ -198,7 +200,7 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 	u32 key = cpu, i, tgid = prev->tgid;
 	struct cpu_order *order;
 
-	if (!tunables.spin || !w->spinning)
+	if (!fl_policy(tctx)->spin || !w->spinning)
 		return false;
 	w->behind = 0;
 	w->least = 0;
@@ -237,7 +239,7 @@ u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu)
 {
 	struct spin_watch *w = &tctx->spin;
 
-	return spin_deadline(tctx->vtime, fl_slice(), tctx->weight, w->least, w->behind,
+	return spin_deadline(tctx->vtime, fl_slice(tctx), tctx->weight, w->least, w->behind,
 			     fl_cpu(cpu)->vclock + tunables.lag_us * FL_USEC);
 }
 

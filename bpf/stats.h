@@ -64,6 +64,7 @@ STAT(steal_node, queue, "Taken by an idle CPU from another last-level cache of i
 STAT(steal_far, queue, "Taken by an idle CPU from another node")
 STAT(balance, queue, "Taken by a busy CPU from a longer queue")
 STAT(rotate, queue, "Taken by a busy CPU from a queue longer by one, to take turns")
+STAT(rescued, queue, "Run out of turn because it had waited for starve_ms")
 
 /* Learning and its bounds. */
 STAT(class_hit, learn, "Forks whose parent command and kind of fork were known")
@@ -74,6 +75,7 @@ STAT(freq_sample, freq, "Measured CPU speeds taken in")
 
 /* Locks: who waits for whom, and what that led to. */
 STAT(lock_wait, lock, "Waits for a lock of which the holder is known")
+STAT(lock_sleep, lock, "Such waits, and those that hints tell of, that made their holder's lock waited for: the task fell asleep, or spins")
 STAT(lock_unowned, lock, "Waits that may be for a lock, but nobody can be told to hold it")
 STAT(lock_full, lock, "Waits for a lock that no slot was free for")
 STAT(lock_cycle, lock, "Waits for a lock that would have closed a cycle, or a chain too long to tell")
@@ -88,6 +90,24 @@ STAT(hold_preempted, lock, "Holders that lost their CPU while others waited for 
 STAT(hold_here, lock, "Holders run on the CPU that their waiter left")
 STAT(hold_ahead, lock, "Holders that may not run there, put ahead in the queue that they are in")
 STAT(hold_big, lock, "Holders moved to a CPU of more capacity")
+STAT(hint_shown, lock, "Hints shown by threads")
+STAT(hint_lost, lock, "Hints that could not be read any more, or were taken back")
+STAT(hint_wait, lock, "Waits that a hint told of, and for whom")
+STAT(hint_full, lock, "Holders that a hint told of and that could not be stored")
+STAT(profile_new, lock, "Locks of which a profile was begun; those of them that are not listed any more were forgotten for others")
+STAT(profile_full, lock, "Waits that no profile could be begun for")
+
+/* What is told of tasks. */
+STAT(exit_told, tell, "Figures of tasks that exited, given to the agent")
+STAT(exit_lost, tell, "The same for which the buffer had no room: they count for the machine, not for their process")
+STAT(inversion, tell, "Waits for a lock that a task of lesser weight held")
+STAT(episode_told, tell, "Of these, told one by one")
+STAT(episode_lost, tell, "Of these, lost because the buffer had no room")
+
+/* Contexts. */
+STAT(context_look, context, "Tasks whose context was looked up: new ones, those that changed their name, cgroup or user, and all after a reload")
+STAT(context_long, context, "Cgroups whose path is too long: the folders that fit were looked at")
+STAT(context_full, context, "Cgroups whose contexts could not be remembered, and will be looked up again")
 
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")
 

@@ -17,13 +17,18 @@ pub struct Knob {
     pub default: u64,
     pub min: u64,
     pub max: u64,
+    /// Whether it may change while the scheduler runs.
+    pub live: bool,
+    /// Whether it may have another value for the tasks of a context.
+    pub task: bool,
     pub meaning: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/knobs.rs"));
 
 impl Knob {
-    fn parse(&self, text: &str) -> Result<u64, String> {
+    /// The value, or what is wrong with it.
+    pub fn parse(&self, text: &str) -> Result<u64, String> {
         let range = self.min..=self.max;
         text.parse()
             .ok()
@@ -39,6 +44,11 @@ impl Tunables {
             mode: mode as u64,
             ..DEFAULTS
         }
+    }
+
+    /// The value of the knob of this name.
+    pub fn knob(mut self, name: &str) -> Option<u64> {
+        self.knob_mut(name).map(|value| *value)
     }
 }
 
@@ -105,8 +115,9 @@ impl FromArgMatches for KnobArgs {
 }
 
 const _: () = assert!(
-    std::mem::size_of::<Tunables>() == std::mem::size_of::<intf::tunables>(),
-    "Tunables is struct tunables"
+    std::mem::size_of::<Tunables>()
+        == std::mem::size_of::<intf::tunables>() + std::mem::size_of::<intf::fl_policy>(),
+    "Tunables is struct tunables and struct fl_policy"
 );
 
 #[cfg(test)]

@@ -3,9 +3,14 @@
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 
 pub mod calibrate;
+mod cgroups;
 pub mod compare;
+pub mod context;
+pub mod control;
 pub mod cost;
 pub mod freq;
+pub mod histogram;
+pub mod interval;
 pub mod intf;
 pub mod knobs;
 pub mod locks;
@@ -13,7 +18,10 @@ pub mod machine;
 pub mod memory;
 pub mod metrics;
 pub mod mode;
+mod names;
+pub mod notify;
 pub mod observe;
+pub mod openmetrics;
 pub mod predictions;
 pub mod preflight;
 pub mod promises;
@@ -21,4 +29,7 @@ pub mod report;
 pub mod stats;
 #[cfg(test)]
 mod table;
+pub mod telemetry;
+pub mod top;
 pub mod topology;
+mod units;

@@ -10,6 +10,7 @@ use std::fmt::Write;
 pub struct Stat {
     pub name: &'static str,
     pub group: &'static str,
+    pub desc: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/metrics.rs"));

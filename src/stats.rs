@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the scheduler tells over its scx_stats socket, and those who ask there.
 
+use crate::locks::{LockProfile, LockProfiles};
 use crate::memory::{MapUse, Memory};
 use crate::metrics::Metrics;
 use crate::predictions::Predictions;
 use crate::preflight;
+use crate::telemetry::{Cpu, Cpus, Episode, Exited, Task, TaskStats, Telemetry};
 use scx_stats::prelude::*;
 use serde::de::DeserializeOwned;
 use std::io::Write;
@@ -16,6 +18,9 @@ pub enum Request {
     Metrics,
     Predictions,
     Memory,
+    Locks,
+    Tasks,
+    Cpus,
 }
 
 /// The scheduler's answer, one for each request.
@@ -24,6 +29,9 @@ pub enum Response {
     Metrics(Box<Metrics>),
     Predictions(Predictions),
     Memory(Memory),
+    Locks(LockProfiles),
+    Tasks(Box<Telemetry>),
+    Cpus(Cpus),
     Failed(String),
 }
 
@@ -35,6 +43,9 @@ pub mod target {
     pub const TOTAL: &str = "total";
     pub const PREDICTIONS: &str = "predictions";
     pub const MEMORY: &str = "memory";
+    pub const LOCKS: &str = "locks";
+    pub const TASKS: &str = "tasks";
+    pub const CPUS: &str = "cpus";
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +76,15 @@ pub fn server_data() -> Data {
         .add_meta(Predictions::meta())
         .add_meta(Memory::meta())
         .add_meta(MapUse::meta())
+        .add_meta(LockProfiles::meta())
+        .add_meta(LockProfile::meta())
+        .add_meta(Telemetry::meta())
+        .add_meta(Task::meta())
+        .add_meta(Exited::meta())
+        .add_meta(TaskStats::meta())
+        .add_meta(Episode::meta())
+        .add_meta(Cpus::meta())
+        .add_meta(Cpu::meta())
         .add_ops(target::TOP, StatsOps { open, close: None })
         .add_stats(target::TOTAL, Box::new(|_, ch| metrics(ch)?.to_json()))
         .add_stats(
@@ -78,6 +98,27 @@ pub fn server_data() -> Data {
             target::MEMORY,
             Box::new(|_, ch| match ask(ch, Request::Memory)? {
                 Response::Memory(memory) => memory.to_json(),
+                other => unexpected(other),
+            }),
+        )
+        .add_stats(
+            target::LOCKS,
+            Box::new(|_, ch| match ask(ch, Request::Locks)? {
+                Response::Locks(locks) => locks.to_json(),
+                other => unexpected(other),
+            }),
+        )
+        .add_stats(
+            target::TASKS,
+            Box::new(|_, ch| match ask(ch, Request::Tasks)? {
+                Response::Tasks(telemetry) => telemetry.to_json(),
+                other => unexpected(other),
+            }),
+        )
+        .add_stats(
+            target::CPUS,
+            Box::new(|_, ch| match ask(ch, Request::Cpus)? {
+                Response::Cpus(cpus) => cpus.to_json(),
                 other => unexpected(other),
             }),
         )
@@ -111,7 +152,17 @@ fn unexpected<T>(response: Response) -> anyhow::Result<T> {
 
 /// Writes the description of every statistic.
 pub fn describe(to: &mut impl Write) -> anyhow::Result<()> {
-    server_data().describe_meta(to, Some(&["Metrics", "Predictions", "Memory"]))
+    server_data().describe_meta(
+        to,
+        Some(&[
+            "Metrics",
+            "Predictions",
+            "Memory",
+            "LockProfiles",
+            "Telemetry",
+            "Cpus",
+        ]),
+    )
 }
 
 /// Asks the running scheduler.
@@ -166,6 +217,17 @@ mod tests {
                         ..Default::default()
                     }),
                     Request::Memory => Response::Failed("no memory known".into()),
+                    Request::Locks => Response::Locks(LockProfiles {
+                        locks: vec![LockProfile::default()],
+                        ..Default::default()
+                    }),
+                    Request::Cpus => Response::Cpus(Cpus {
+                        cpus: vec![Cpu::default()],
+                    }),
+                    Request::Tasks => Response::Tasks(Box::new(Telemetry {
+                        inversions: 5,
+                        ..Default::default()
+                    })),
                 };
                 to.send(response).unwrap();
             }
@@ -182,6 +244,9 @@ mod tests {
         assert_eq!(get(target::TOP).unwrap()["wake"], 10);
         assert_eq!(get(target::TOTAL).unwrap()["wake"], 40);
         assert_eq!(get(target::PREDICTIONS).unwrap()["slots"], 24);
+        assert_eq!(get(target::LOCKS).unwrap()["locks"][0]["waits"], 0);
+        assert_eq!(get(target::TASKS).unwrap()["inversions"], 5);
+        assert_eq!(get(target::CPUS).unwrap()["cpus"][0]["running"], 0);
         let failed = get(target::MEMORY).unwrap_err();
         assert!(
             format!("{failed:#}").contains("no memory known"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tables bpf/knobs.h and bpf/stats.h as data, and the Rust made of them.
+//! The tables bpf/knobs.h, bpf/stats.h and bpf/taskstats.h as data, and the Rust
+//! made of them.
 //!
 //! A strict parser on purpose: a line that it does not understand ends the
 //! build, naming file and line, rather than leave out a knob or a statistic.
@@ -12,6 +13,9 @@ pub struct KnobLine {
     pub default: u64,
     pub min: u64,
     pub max: u64,
+    pub live: bool,
+    /// Whether it may differ from context to context.
+    pub task: bool,
     pub meaning: String,
 }
 
@@ -22,18 +26,24 @@ pub struct StatLine {
     pub desc: String,
 }
 
-/// Parses `KNOB(name, "unit", default, min, max, "meaning")` lines.
+/// Parses `KNOB(name, "unit", default, min, max, start, live or task, "meaning")` lines.
 pub fn parse_knobs(file: &str, text: &str) -> Result<Vec<KnobLine>, String> {
     let mut knobs = Vec::<KnobLine>::new();
     for (line, args) in entries(file, text, "KNOB")? {
         let at = |what: String| format!("{file}:{line}: {what}");
-        let [name, unit, default, min, max, meaning] = fixed(args).map_err(at)?;
+        let [name, unit, default, min, max, when, meaning] = fixed(args).map_err(at)?;
         let knob = KnobLine {
             name: ident(name).map_err(at)?,
             unit: string(unit).map_err(at)?,
             default: number(default).map_err(at)?,
             min: number(min).map_err(at)?,
             max: number(max).map_err(at)?,
+            live: match when {
+                "live" | "task" => true,
+                "start" => false,
+                _ => return Err(at(format!("`{when}` is neither start, live nor task"))),
+            },
+            task: when == "task",
             meaning: string(meaning).map_err(at)?,
         };
         if !(knob.min..=knob.max).contains(&knob.default) {
@@ -59,6 +69,44 @@ pub fn parse_stats(file: &str, text: &str) -> Result<Vec<StatLine>, String> {
         let stat = StatLine {
             name: ident(name).map_err(at)?,
             group: ident(group).map_err(at)?,
+            desc: string(desc).map_err(at)?,
+        };
+        if stats.iter().any(|s| s.name == stat.name) {
+            return Err(at(format!("`{}` is defined twice", stat.name)));
+        }
+        stats.push(stat);
+    }
+    Ok(stats)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct TaskStatLine {
+    pub name: String,
+    /// A time in ns; else a number of times.
+    pub is_time: bool,
+    pub desc: String,
+}
+
+impl TaskStatLine {
+    /// The agent's name for it, which tells the unit.
+    fn field(&self) -> String {
+        format!("{}{}", self.name, if self.is_time { "_ns" } else { "" })
+    }
+}
+
+/// Parses `TASK_STAT(name, ns or count, "description")` lines.
+pub fn parse_task_stats(file: &str, text: &str) -> Result<Vec<TaskStatLine>, String> {
+    let mut stats = Vec::<TaskStatLine>::new();
+    for (line, args) in entries(file, text, "TASK_STAT")? {
+        let at = |what: String| format!("{file}:{line}: {what}");
+        let [name, unit, desc] = fixed(args).map_err(at)?;
+        let stat = TaskStatLine {
+            name: ident(name).map_err(at)?,
+            is_time: match unit {
+                "ns" => true,
+                "count" => false,
+                _ => return Err(at(format!("`{unit}` is neither ns nor count"))),
+            },
             desc: string(desc).map_err(at)?,
         };
         if stats.iter().any(|s| s.name == stat.name) {
@@ -151,20 +199,22 @@ fn number(arg: &str) -> Result<u64, String> {
 }
 
 /// `KNOBS`, `Tunables` in the order of the table, and how to store them into
-/// the skeleton's own struct of the same name.
+/// the skeleton's own structs.
 pub fn knobs_source(knobs: &[KnobLine]) -> String {
     let of_each =
         |line: &dyn Fn(&KnobLine) -> String| -> String { knobs.iter().map(line).collect() };
     let table = of_each(&|k| {
         format!(
             "    Knob {{ name: {:?}, flag: {:?}, unit: {:?}, default: {}, min: {}, max: {}, \
-             meaning: {:?} }},\n",
+             live: {}, task: {}, meaning: {:?} }},\n",
             k.name,
             k.name.replace('_', "-"),
             k.unit,
             k.default,
             k.min,
             k.max,
+            k.live,
+            k.task,
             k.meaning
         )
     });
@@ -176,15 +226,16 @@ pub fn knobs_source(knobs: &[KnobLine]) -> String {
     });
     let defaults = of_each(&|k| format!("    {}: {},\n", k.name, k.default));
     let matches = of_each(&|k| format!("            \"{0}\" => Some(&mut self.{0}),\n", k.name));
-    let stores = of_each(&|k| format!("        $to.{0} = $from.{0};\n", k.name));
+    let store = |k: &KnobLine| format!("        $to.{0} = $from.{0};\n", k.name);
+    let stores = of_each(&|k| if k.task { String::new() } else { store(k) });
+    let policy = of_each(&|k| if k.task { store(k) } else { String::new() });
     format!(
         "\
 /// Every knob, in the order of the table.
 pub const KNOBS: &[Knob] = &[
 {table}];
 
-/// `struct tunables` of intf.h.
-#[repr(C)]
+/// `struct tunables` and `struct fl_policy` of intf.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {{
     /// One of `enum fl_mode`.
@@ -204,12 +255,19 @@ impl Tunables {{
     }}
 }}
 
-/// Stores a [`Tunables`] into the skeleton's struct of the same fields.
+/// Stores what holds for all into the skeleton's `struct tunables`.
 #[macro_export]
 macro_rules! store_tunables {{
     ($from:expr, $to:expr) => {{{{
-        $to.mode = $from.mode;
 {stores}    }}}};
+}}
+
+/// Stores what may differ from context to context into the skeleton's `struct fl_policy`.
+#[macro_export]
+macro_rules! store_policy {{
+    ($from:expr, $to:expr) => {{{{
+        $to.mode = $from.mode;
+{policy}    }}}};
 }}
 "
     )
@@ -221,8 +279,12 @@ pub fn metrics_source(stats: &[StatLine]) -> String {
     let of_each = |line: &dyn Fn(usize, &StatLine) -> String| -> String {
         stats.iter().enumerate().map(|(i, s)| line(i, s)).collect()
     };
-    let table =
-        of_each(&|_, s| format!("    Stat {{ name: {:?}, group: {:?} }},\n", s.name, s.group));
+    let table = of_each(&|_, s| {
+        format!(
+            "    Stat {{ name: {:?}, group: {:?}, desc: {:?} }},\n",
+            s.name, s.group, s.desc
+        )
+    });
     let fields = of_each(&|_, s| {
         format!(
             "    #[stat(desc = {:?})]\n    pub {}: u64,\n",
@@ -233,7 +295,7 @@ pub fn metrics_source(stats: &[StatLine]) -> String {
     let to = of_each(&|_, s| format!("            self.{},\n", s.name));
     format!(
         "\
-/// Names and groups of the statistics, in the order of `enum fl_stat`.
+/// The statistics, in the order of `enum fl_stat`.
 pub const STATS: &[Stat] = &[
 {table}];
 
@@ -261,15 +323,66 @@ impl Metrics {{
     )
 }
 
+/// `TASK_STATS` and `TaskStats`, in the order of `struct fl_task_stats`.
+pub fn task_stats_source(stats: &[TaskStatLine]) -> String {
+    let of_each = |line: &dyn Fn(usize, &TaskStatLine) -> String| -> String {
+        stats.iter().enumerate().map(|(i, s)| line(i, s)).collect()
+    };
+    let table = of_each(&|_, s| {
+        format!(
+            "    TaskStat {{ name: {:?}, is_time: {}, desc: {:?} }},\n",
+            s.field(),
+            s.is_time,
+            s.desc
+        )
+    });
+    let fields = of_each(&|_, s| {
+        format!(
+            "    #[stat(desc = {:?})]\n    pub {}: u64,\n",
+            s.desc,
+            s.field()
+        )
+    });
+    let from = of_each(&|i, s| format!("            {}: values[{i}],\n", s.field()));
+    let to = of_each(&|_, s| format!("            self.{},\n", s.field()));
+    format!(
+        "\
+/// What is counted of each task, in the order of `struct fl_task_stats`.
+pub const TASK_STATS: &[TaskStat] = &[
+{table}];
+
+/// What was counted of a task, or of several.
+#[stat_doc]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+pub struct TaskStats {{
+{fields}}}
+
+impl TaskStats {{
+    /// From one value for each of `TASK_STATS`.
+    pub fn from_values(values: &[u64; TASK_STATS.len()]) -> Self {{
+        Self {{
+{from}        }}
+    }}
+
+    /// One value for each of `TASK_STATS`.
+    pub fn values(&self) -> [u64; TASK_STATS.len()] {{
+        [
+{to}        ]
+    }}
+}}
+"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const KNOB: &str =
-        r#"KNOB(slice_us, "us", 4000, 100, 100000, "Time slice: how long, at most")"#;
+        r#"KNOB(slice_us, "us", 4000, 100, 100000, live, "Time slice: how long, at most")"#;
 
     #[test]
-    fn a_knob_line_gives_its_six_fields() {
+    fn a_knob_line_gives_its_seven_fields() {
         let text = format!("/* a\n * comment */\n#ifndef KNOB\n#endif\n\n{KNOB}\n");
         let knobs = parse_knobs("k.h", &text).unwrap();
         assert_eq!(
@@ -280,6 +393,8 @@ mod tests {
                 default: 4000,
                 min: 100,
                 max: 100000,
+                live: true,
+                task: false,
                 meaning: "Time slice: how long, at most".into(),
             }]
         );
@@ -295,22 +410,22 @@ mod tests {
         for (bad, why) in [
             (
                 "KNOB(a, \"us\", 1, 0, 2)",
-                "k.h:2: expected 6 arguments, found 5",
+                "k.h:2: expected 7 arguments, found 5",
             ),
             (
-                "KNOB(A, \"us\", 1, 0, 2, \"m\")",
+                "KNOB(A, \"us\", 1, 0, 2, live, \"m\")",
                 "k.h:2: `A` is not a name in lower case",
             ),
             (
-                "KNOB(a, us, 1, 0, 2, \"m\")",
+                "KNOB(a, us, 1, 0, 2, live, \"m\")",
                 "k.h:2: `us` is not a string literal with text",
             ),
             (
-                "KNOB(a, \"us\", 0x1, 0, 2, \"m\")",
+                "KNOB(a, \"us\", 0x1, 0, 2, live, \"m\")",
                 "k.h:2: `0x1` is not a plain decimal number",
             ),
             (
-                "KNOB(a, \"us\", 3, 0, 2, \"m\")",
+                "KNOB(a, \"us\", 3, 0, 2, live, \"m\")",
                 "k.h:2: default 3 is outside 0..2",
             ),
             (
@@ -320,6 +435,10 @@ mod tests {
             (
                 "KNOB(a, \"us\", 1, 0, 2, \"m)",
                 "k.h:2: string literal without end",
+            ),
+            (
+                "KNOB(a, \"us\", 1, 0, 2, always, \"m\")",
+                "k.h:2: `always` is neither start, live nor task",
             ),
             ("int x;", "k.h:2: expected KNOB(...) on one line"),
         ] {
@@ -334,6 +453,17 @@ mod tests {
             parse_stats("s.h", "").unwrap_err(),
             "s.h: no STAT(...) line found"
         );
+    }
+
+    #[test]
+    fn a_statistic_of_tasks_tells_its_unit() {
+        let text = "TASK_STAT(run, ns, \"On a CPU\")\nTASK_STAT(moved, count, \"Moves\")";
+        let stats = parse_task_stats("t.h", text).unwrap();
+        let source = task_stats_source(&stats);
+        assert!(source.contains("#[stat(desc = \"On a CPU\")]\n    pub run_ns: u64,"));
+        assert!(source.contains("moved: values[1],"));
+        let error = parse_task_stats("t.h", "TASK_STAT(run, us, \"m\")").unwrap_err();
+        assert_eq!(error, "t.h:1: `us` is neither ns nor count");
     }
 
     #[test]

@@ -114,29 +114,31 @@ impl Layout {
         (0..self.cpus.len()).filter(|&cpu| self.cpus[cpu].present != 0)
     }
 
+    /// How far apart two CPUs are, of `enum fl_distance`.
+    pub fn distance(&self, a: usize, b: usize) -> u32 {
+        let (here, there) = (&self.cpus[a], &self.cpus[b]);
+        if a == b {
+            intf::fl_distance_FL_SAME_CPU
+        } else if there.core == here.core {
+            intf::fl_distance_FL_SAME_CORE
+        } else if there.llc == here.llc {
+            intf::fl_distance_FL_SAME_LLC
+        } else if there.node == here.node {
+            intf::fl_distance_FL_SAME_NODE
+        } else {
+            intf::fl_distance_FL_FAR
+        }
+    }
+
     /// The CPUs at this distance from `cpu`. They begin after `cpu` and wrap
     /// around, so that neighbours do not all take from the same victim first.
     fn at(&self, cpu: usize, distance: u32) -> impl Iterator<Item = usize> + '_ {
         let nr = self.cpus.len();
-        let here = &self.cpus[cpu];
+        let present = |cpu: usize| self.cpus[cpu].present != 0;
         (0..nr)
             .map(move |step| (cpu + step) % nr)
             .filter(move |&other| {
-                let there = &self.cpus[other];
-                here.present != 0
-                    && there.present != 0
-                    && distance
-                        == if other == cpu {
-                            intf::fl_distance_FL_SAME_CPU
-                        } else if there.core == here.core {
-                            intf::fl_distance_FL_SAME_CORE
-                        } else if there.llc == here.llc {
-                            intf::fl_distance_FL_SAME_LLC
-                        } else if there.node == here.node {
-                            intf::fl_distance_FL_SAME_NODE
-                        } else {
-                            intf::fl_distance_FL_FAR
-                        }
+                present(cpu) && present(other) && self.distance(cpu, other) == distance
             })
     }
 }

@@ -12,32 +12,40 @@
 #define __FREQLOCK_POLICY_DEADLINE_H
 
 #include "../intf.h"
+#include "verifier.h"
 
 enum {
 	WEIGHT_NICE_0 = 1024,
 	WEIGHT_IDLE = 3,   /* SCHED_IDLE, as the kernel's own class has it */
 	PRIO_NICE_0 = 120, /* task_struct::static_prio of nice 0 */
+	NR_NICE = 40,
 };
 
 /*
- * Weight of a static priority (100..139, nice -20..19): 1024 at nice 0 and a
- * factor of 1.25 for each step, the table of sched(7)'s default class. p->scx.weight
- * is not used: it rounds nice 19 from 1.46 down to 1 per cent.
+ * Weight of nice -20 + @i: 1024 at nice 0 and a factor of 1.25 for each step, the
+ * table of sched(7)'s default class. p->scx.weight is not used: it rounds nice 19
+ * from 1.46 down to 1 per cent.
  */
-static inline u64 weight_of_prio(s32 static_prio)
+static inline u64 weight_of_step(u32 i)
 {
-	static const u32 weights[40] = {
+	static const u32 weights[64 /* a power of two */] = {
 		88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
 		9548,  7620,  6100,  4904,  3906,  3121,  2501,  1991,  1586,  1277,
 		1024,  820,   655,   526,   423,   335,   272,   215,   172,   137,
 		110,   87,    70,    56,    45,    36,    29,    23,    18,    15,
 	};
 
+	return weights[in_range(i, 64)];
+}
+
+/* Weight of a static priority, 100..139 being nice -20..19. */
+static inline u64 weight_of_prio(s32 static_prio)
+{
 	if (static_prio < 100)
-		return weights[0];
+		return weight_of_step(0);
 	if (static_prio > 139)
-		return weights[39];
-	return weights[static_prio - 100];
+		return weight_of_step(NR_NICE - 1);
+	return weight_of_step(static_prio - 100);
 }
 
 /* Virtual time (ns at nice 0) that @ran ns of CPU time cost at @weight. */

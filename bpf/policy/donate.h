@@ -69,6 +69,19 @@ static inline u64 weight_of_level(u32 level)
 	return weight_of_prio(prio);
 }
 
+/* The highest level that gives no more than @weight, which is at least that of SCHED_IDLE. */
+static inline u32 level_of_weight(u64 weight)
+{
+	u32 i, level = LEVEL_IDLE;
+
+	/* Counted without a branch, as in lesser(). */
+	policy_for(i, NR_NICE)
+	{
+		level += 1 ^ (weight - weight_of_step(i)) >> 63;
+	}
+	return level;
+}
+
 static inline void levels_add(struct lock_slot *s, u32 level)
 {
 	level = in_range(level, LEVEL_SLOTS);
@@ -121,6 +134,12 @@ static inline u32 edge_slot(u32 edge)
 static inline u32 edge_level(u32 edge)
 {
 	return edge & (LEVEL_SLOTS - 1);
+}
+
+/* Hash of the lock whose slot @s is. */
+static inline u64 slot_hash(const struct lock_slot *s)
+{
+	return *(volatile u64 *)&s->id & ~(u64)SLOT_REFS;
 }
 
 /*

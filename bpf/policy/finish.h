@@ -68,6 +68,15 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 }
 
 /*
+ * What cold caches cost a burst of @run ns where they cost a long one @cold: they
+ * fill as they are used, and make it take twice its time at most.
+ */
+static inline u64 finish_cold(u64 cold, u64 run)
+{
+	return lesser(cold, run);
+}
+
+/*
  * What a burst of @run ns costs a task that is away from its CPU for @away ns
  * (0: not known, or for ever) and then wants it back. A parent that waits for
  * its child, or a writer for its reader, loses nothing; one that others wake

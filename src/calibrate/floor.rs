@@ -7,7 +7,7 @@
 //! both ways: an interrupt keeps an idle CPU warm, and whatever else runs makes
 //! chunks longer.
 
-use super::{chunks, stay_on, FULL};
+use super::{chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -133,13 +133,6 @@ fn half_way(durations: &[Duration], early: Duration, warm: Duration) -> Duration
         .iter()
         .take_while(|duration| duration.as_secs_f64() > half)
         .sum()
-}
-
-/// Of an even number the shorter one.
-fn median(durations: &[Duration]) -> Option<Duration> {
-    let mut sorted = durations.to_vec();
-    sorted.sort();
-    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
 /// What the CPU showed that began slower than two thirds of them: the slowest few

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
-//! a CPU is after it has been idle and for how long ([`floor`]), and what active cores lose to
-//! each other ([`turbo`]). Both time equal chunks of work.
+//! a CPU is after it has been idle and for how long ([`floor`]), what active cores lose to
+//! each other ([`turbo`]), and what a move costs a task ([`moves`]). All time equal chunks of
+//! work.
 
 mod floor;
+mod moves;
 mod turbo;
 
 pub use floor::Ramp;
+pub use moves::{Moves, COLD_KNOBS};
 
 use crate::intf;
 use crate::topology::Layout;
@@ -24,6 +27,7 @@ pub struct Measured {
     /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
+    pub moves: Moves,
 }
 
 /// Measures on CPUs that this process may use, in threads of its own. Nothing
@@ -35,6 +39,7 @@ pub fn measure(layout: &Layout, with_ramp: bool) -> Measured {
         let measuring = scope.spawn(|| Measured {
             ramp: with_ramp.then(|| floor::measure(layout, may)).flatten(),
             turbo: turbo::measure(layout, may),
+            moves: moves::measure(layout, may),
         });
         measuring.join().unwrap_or_default()
     })
@@ -72,6 +77,13 @@ fn chunks(until: Duration, steps: u32) -> Vec<Duration> {
     durations
 }
 
+/// Of an even number the shorter one.
+fn median(durations: &[Duration]) -> Option<Duration> {
+    let mut sorted = durations.to_vec();
+    sorted.sort();
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +109,7 @@ mod tests {
             "{measured:?}"
         );
         assert_eq!(measured.turbo, Some(vec![1024]), "one core, always alone");
+        assert_eq!(measured.moves, Moves::default(), "nowhere to go");
         assert_eq!(measure(&layout, false).ramp, None);
     }
 }

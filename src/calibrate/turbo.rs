@@ -2,9 +2,9 @@
 //! What active cores lose to each other: processors let one or two cores run
 //! faster than all of them together. One core works and is timed while fewer and
 //! fewer others work beside it. Whatever else runs makes chunks longer, never
-//! shorter, so the shortest count.
+//! shorter, so the rounds with the shortest count.
 
-use super::{chunk, chunks, stay_on, FULL};
+use super::{chunk, chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
@@ -97,7 +97,8 @@ fn work_beside(cpu: usize, number: usize, count: &AtomicUsize) {
     }
 }
 
-/// The shortest chunk on `cpu` for each number of active cores.
+/// The usual chunk on `cpu` for each number of active cores, in the least disturbed
+/// round: the shortest one of all would be the one whose clock was read worst.
 fn time_steps(cpu: usize, counts: &[usize], active: &Active) -> Option<Vec<Duration>> {
     stay_on(cpu)?;
     chunks(WARM, STEPS);
@@ -106,9 +107,7 @@ fn time_steps(cpu: usize, counts: &[usize], active: &Active) -> Option<Vec<Durat
         for (count, shortest) in counts.iter().zip(&mut shortest).rev() {
             active.set(*count);
             chunks(STEP, STEPS);
-            *shortest = chunks(STEP, STEPS)
-                .into_iter()
-                .fold(*shortest, Duration::min);
+            *shortest = median(&chunks(STEP, STEPS))?.min(*shortest);
         }
     }
     Some(shortest)

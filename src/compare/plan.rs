@@ -11,6 +11,7 @@ use clap::ValueEnum;
 
 use super::args::Args;
 use crate::mode::Mode;
+use crate::names::{did_you_mean, nearest};
 
 /// No scheduler of sched_ext: the kernel's own.
 const KERNEL: &str = "eevdf";
@@ -65,13 +66,6 @@ pub enum Error {
     NothingLeft(String),
     #[error("the baseline {name} is not among the schedulers: {}", .known.join(", "))]
     Baseline { name: String, known: Vec<String> },
-}
-
-pub(crate) fn did_you_mean(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map(|name| format!(" (did you mean {name}?)"))
-        .unwrap_or_default()
 }
 
 fn modes() -> Vec<&'static str> {
@@ -428,15 +422,6 @@ fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Err
             known: schedulers.iter().map(|other| other.label.clone()).collect(),
         }),
     }
-}
-
-/// The known name that is likely meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    known
-        .map(|other| (strsim::damerau_levenshtein(name, other), other))
-        .filter(|(distance, other)| *distance <= name.len().max(other.len()) / 3)
-        .min()
-        .map(|(_, other)| other.to_string())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const MAX_OPPS: usize = 40;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no machine {name} in {}{}: there are {}", dir.display(), crate::compare::plan::did_you_mean(.nearest), .known.join(", "))]
+    #[error("no machine {name} in {}{}: there are {}", dir.display(), crate::names::did_you_mean(.nearest), .known.join(", "))]
     Unknown {
         name: String,
         dir: PathBuf,
@@ -180,7 +180,7 @@ impl Description {
                 return Err(Error::Unknown {
                     name: name.into(),
                     dir: dir.into(),
-                    nearest: crate::compare::plan::nearest(name, known.iter().map(String::as_str)),
+                    nearest: crate::names::nearest(name, known.iter().map(String::as_str)),
                     known,
                 });
             }

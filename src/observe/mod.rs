@@ -19,4 +19,4 @@ mod tests;
 
 pub use event::Event;
 pub use observer::Observer;
-pub use report::Report;
+pub use report::{Mutexes, Report};

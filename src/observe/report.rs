@@ -26,6 +26,17 @@ pub struct Report {
     pub wait_us: Waits,
     pub cpu_time: CpuTime,
     pub work_conservation: WorkConservation,
+    /// None where the kernel lacks the hook.
+    pub mutexes: Option<Mutexes>,
+}
+
+/// Mutexes of glibc whose holder is known, as the mutexes themselves tell.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Mutexes {
+    /// Times when a task went to sleep for one.
+    pub waits: u64,
+    /// Times when a holder lost its CPU while somebody slept for its mutex.
+    pub holders_preempted: u64,
 }
 
 /// Forks and wake-ups, each counted on the CPU on which the task then ran.
@@ -220,6 +231,7 @@ impl Report {
                 share: share(ended.wasted_ns, capacity_ns),
                 share_unplaced: share(ended.wasted_unplaced_ns, capacity_ns),
             },
+            mutexes: None,
         }
     }
 }
@@ -308,6 +320,13 @@ impl fmt::Display for Report {
             self.work_conservation.idle_while_waiting_ms,
             self.work_conservation.late_waits
         )?;
+        if let Some(mutexes) = self.mutexes {
+            writeln!(
+                f,
+                "mutexes           {} waits; holders preempted meanwhile {} times",
+                mutexes.waits, mutexes.holders_preempted
+            )?;
+        }
         writeln!(
             f,
             "CPU time          {:.1} ms by {} tasks; {} of all CPU time idle",

@@ -4,24 +4,33 @@
 
 mod bpf_skel;
 mod child;
+mod contexts;
 mod cost;
+mod generate;
 mod libbpf_log;
 mod observe;
 mod opts;
 mod scheduler;
+mod signals;
+mod telemetry;
 
 use anyhow::{bail, Context, Result};
 use clap::Parser;
-use crossbeam::channel::{bounded, Receiver};
+use crossbeam::channel::Receiver;
+use freqlock::context::{self, InForce};
 use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
-use freqlock::{compare, machine, preflight, promises, stats};
-use log::{error, info, LevelFilter};
+use freqlock::{
+    compare, control, locks, machine, notify, openmetrics, preflight, promises, stats,
+    telemetry as figures, top,
+};
+use log::{error, info, warn, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
 use serde::Serialize;
+use signals::Signals;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -36,6 +45,9 @@ fn main() -> ExitCode {
             eprintln!("scx_freqlock: {error:#}");
             if let Some(error) = error.downcast_ref::<machine::Error>() {
                 return ExitCode::from(error.status());
+            }
+            if error.is::<context::Error>() {
+                return ExitCode::from(WRONG_USAGE);
             }
             match error.downcast_ref::<compare::Error>() {
                 Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),
@@ -60,6 +72,17 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
             show(format, &predictions, Predictions::text)?;
         }
+        Some(Command::Locks(args)) => locks::print(args)?,
+        Some(Command::Top(args)) => top::run(args)?,
+        Some(Command::Report(args)) => figures::print(args)?,
+        Some(Command::Set(args)) => control::client::set(args)?,
+        Some(Command::Get(args)) => control::client::get(args)?,
+        Some(Command::Undo) => control::client::undo()?,
+        Some(Command::Changes) => control::client::changes()?,
+        Some(Command::Knobs) => control::client::knobs(),
+        Some(Command::Reload) => control::client::reload()?,
+        Some(Command::Explain(args)) => control::client::explain(args)?,
+        Some(Command::Contexts { file }) => context::print(file)?,
         Some(Command::Promises(opts)) => show(
             &opts.format,
             &promises::judge(&opts.results)?,
@@ -67,6 +90,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         )?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
         Some(Command::Compare(args)) => return Ok(compare::run(args)?),
+        Some(Command::Generate(args)) => generate::run(args)?,
         Some(Command::Machine(args)) => return Ok(machine::run(args)?),
         None => run(&opts.run)?,
     }
@@ -81,16 +105,21 @@ fn run(opts: &RunOpts) -> Result<()> {
         ctrlc::set_handler(|| std::process::exit(0)).context("cannot handle signals")?;
         return stats::monitor(interval);
     }
+    let contexts = InForce::start(opts.contexts.as_deref())?;
     preflight::run()?;
-    let shutdown = on_signal()?;
+    let signals = Signals::take()?;
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
 
-    let mut learned = Learned::default();
+    let (_control, asked) = control::Server::start(control::SOCKET.as_ref())?;
+    let mut learned = Learned::new(contexts);
+    if let Some(address) = opts.metrics {
+        openmetrics::start(address)?;
+    }
     if let Some(interval) = opts.stats {
         print_stats(interval);
     }
     loop {
-        match run_once(opts, &mut learned, &shutdown)? {
+        match run_once(opts, &mut learned, &asked, &signals)? {
             Ending::Asked(line) => {
                 info!("{line}");
                 return Ok(());
@@ -102,7 +131,12 @@ fn run(opts: &RunOpts) -> Result<()> {
 }
 
 /// Loads it, serves it, and says how it ended.
-fn run_once(opts: &RunOpts, learned: &mut Learned, shutdown: &Receiver<()>) -> Result<Ending> {
+fn run_once(
+    opts: &RunOpts,
+    learned: &mut Learned,
+    asked: &Receiver<control::Asked>,
+    signals: &Signals,
+) -> Result<Ending> {
     let start = Instant::now();
     let server = scheduler::stats_server()?;
     let mut storage = Storage::uninit();
@@ -110,7 +144,8 @@ fn run_once(opts: &RunOpts, learned: &mut Learned, shutdown: &Receiver<()>) -> R
     let info = match scheduler.attach() {
         Ok(()) => {
             info!("enabled after {:.2} s", start.elapsed().as_secs_f64());
-            scheduler.run(&server, shutdown)?
+            notify::ready().unwrap_or_else(|why| warn!("systemd cannot be told of it: {why}"));
+            scheduler.run(&server, learned, asked, signals)?
         }
         // The kernel may have said why before it refused.
         Err(error) => match scheduler.exit_info(false) {
@@ -152,17 +187,6 @@ fn show<T: Serialize>(format: &FormatOpts, what: &T, text: impl Fn(&T) -> String
         .context("cannot write to standard output")
 }
 
-/// A channel that hears of SIGINT, SIGTERM and SIGHUP.
-fn on_signal() -> Result<Receiver<()>> {
-    let (signal, shutdown) = bounded(1);
-    ctrlc::set_handler(move || {
-        // A second signal while the first one waits adds nothing.
-        let _ = signal.try_send(());
-    })
-    .context("cannot handle signals")?;
-    Ok(shutdown)
-}
-
 /// Prints statistics beside the scheduler, for as long as the process lives.
 fn print_stats(interval: Duration) {
     std::thread::spawn(move || {
@@ -179,7 +203,8 @@ fn start_log(verbose: bool) {
     } else {
         builder
             .filter_level(LevelFilter::Error)
-            .filter_module("scx_freqlock", LevelFilter::Info);
+            .filter_module("scx_freqlock", LevelFilter::Info)
+            .filter_module("freqlock", LevelFilter::Info);
     }
     builder
         .format(|to, record| writeln!(to, "{}", record.args()))

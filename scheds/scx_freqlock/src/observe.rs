@@ -11,8 +11,9 @@ use std::os::fd::BorrowedFd;
 use std::process::Child;
 
 use anyhow::{bail, Context, Result};
+use freqlock::locks::Hooks;
 use freqlock::observe::event::BadEvent;
-use freqlock::observe::{Event, Observer, Report};
+use freqlock::observe::{Event, Mutexes, Observer, Report};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{ProgramInput, RingBuffer, RingBufferBuilder};
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
@@ -56,6 +57,8 @@ pub fn run(opts: &ObserveOpts) -> Result<u8> {
         .as_deref_mut()
         .context("the observer has no .rodata")?;
     rodata.nr_mask_words = u32::try_from(ids.div_ceil(64))?;
+    let sees_mutexes = Hooks::probe().futex;
+    open.progs.observe_lock_wait.set_autoload(sees_mutexes);
     let mut skel = open.load().context(
         "cannot load the observer: it needs root and a kernel with type information (/sys/kernel/btf/vmlinux)",
     )?;
@@ -91,13 +94,14 @@ pub fn run(opts: &ObserveOpts) -> Result<u8> {
     if let Some(error) = unreadable.into_inner() {
         bail!(error);
     }
-    let dropped = skel
-        .maps
-        .bss_data
-        .as_deref()
-        .context("the observer has no .bss")?
-        .dropped;
-    let report = Report::new(observer.into_inner(), dropped, online_cpus()? != online);
+    let bss = skel.maps.bss_data.as_deref();
+    let bss = bss.context("the observer has no .bss")?;
+    let changed = online_cpus()? != online;
+    let mut report = Report::new(observer.into_inner(), bss.dropped, changed);
+    report.mutexes = sees_mutexes.then_some(Mutexes {
+        waits: bss.lock_waits,
+        holders_preempted: bss.holders_preempted,
+    });
     opts.report.write(&report)?;
     Ok(child::exit_code(status))
 }

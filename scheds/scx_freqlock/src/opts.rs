@@ -2,18 +2,27 @@
 //! The command line.
 
 use crate::cost::CostOpts;
+use crate::generate::GenerateOpts;
 use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use freqlock::compare;
+use freqlock::context;
+use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
 use freqlock::freq::Source;
+use freqlock::interval;
 use freqlock::intf;
 use freqlock::knobs::{KnobArgs, Tunables};
+use freqlock::locks;
 use freqlock::machine;
 use freqlock::mode::Mode;
+use freqlock::openmetrics;
+use freqlock::telemetry::ReportArgs;
+use freqlock::top::TopArgs;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -50,6 +59,27 @@ pub enum Command {
     Counters(FormatOpts),
     /// Print how good the predictions of the running scheduler are
     Predictions(FormatOpts),
+    Locks(locks::LocksArgs),
+    Report(ReportArgs),
+    Top(TopArgs),
+    Set(SetArgs),
+    Get(GetArgs),
+    /// Take back the last change of knobs that was not taken back
+    Undo,
+    /// Print the changes of knobs that can be taken back, by whom and when
+    Changes,
+    /// Print all knobs: unit, range, default, whether they change while the
+    /// scheduler runs, and what they mean
+    Knobs,
+    /// Have the running scheduler read its file of contexts again, as SIGHUP does; a file
+    /// with an error changes nothing
+    Reload,
+    Explain(ExplainArgs),
+    /// Check a file of contexts and print what it says, without a scheduler
+    Contexts {
+        #[arg(default_value = context::DEFAULT_FILE, value_name = "FILE")]
+        file: PathBuf,
+    },
     /// Run a command and report where its tasks ran and how long they waited,
     /// under whatever scheduler is in charge
     Observe(ObserveOpts),
@@ -59,6 +89,9 @@ pub enum Command {
     /// Judge what scripts/measure has measured, which calls this
     #[command(hide = true)]
     Promises(PromisesOpts),
+    /// Make what meson install puts beside the program
+    #[command(hide = true)]
+    Generate(GenerateOpts),
     /// Print the memory that the scheduler takes, or would take on another machine
     Memory(MemoryOpts),
     Compare(compare::Args),
@@ -115,9 +148,9 @@ pub struct RunOpts {
     #[arg(long, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_capacity: Vec<(usize, u32)>,
 
-    /// Do not measure, at start, what active cores lose to each other (0.3 s) and,
-    /// where the recency model is used, the speed of CPUs that were idle (0.3 s):
-    /// take --speed-floor as it is
+    /// Do not measure, at start, what active cores lose to each other (0.3 s), what a
+    /// move costs (0.2 s) and, where the recency model is used, the speed of CPUs that
+    /// were idle (0.3 s): take --speed-floor and the costs of moves as they are
     #[arg(long)]
     pub no_calibrate: bool,
 
@@ -128,6 +161,11 @@ pub struct RunOpts {
     /// Print statistics of the scheduler that is running, and load none
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub monitor: Option<Duration>,
+
+    /// Offer figures as OpenMetrics, for Prometheus: at a port of this machine, or at
+    /// ADDRESS:PORT, to whoever gets there
+    #[arg(long, value_name = "ADDRESS", value_parser = openmetrics::parse_address)]
+    pub metrics: Option<SocketAddr>,
 
     /// Describe the statistics
     #[arg(long)]
@@ -141,6 +179,11 @@ pub struct RunOpts {
     /// printed (0: the kernel's own length, printed with --verbose only)
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=16_777_216))]
     pub exit_dump_len: u32,
+
+    /// The file of contexts: values of knobs for the tasks of some commands, cgroups and
+    /// users [default: /etc/scx_freqlock/contexts.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub contexts: Option<PathBuf>,
 
     #[command(flatten)]
     pub knobs: KnobArgs,
@@ -210,18 +253,7 @@ fn parse_speed(text: &str) -> Result<(usize, u32), String> {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    const RANGE: std::ops::RangeInclusive<f64> = 0.01..=86_400.0;
-    text.parse()
-        .ok()
-        .filter(|seconds| RANGE.contains(seconds))
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| {
-            format!(
-                "not a number of seconds in {}..={}",
-                RANGE.start(),
-                RANGE.end()
-            )
-        })
+    interval::parse(text, 0.01..=86_400.0)
 }
 
 #[cfg(test)]
@@ -295,6 +327,40 @@ mod tests {
         ] {
             let message = parse(&args).unwrap_err();
             assert!(message.contains(hint), "{args:?}: {message}");
+        }
+    }
+
+    /// The table in scx_loader's form.
+    const LOADER: &str = include_str!("../../../services/scx_loader.toml");
+
+    #[test]
+    fn every_mode_of_scx_loader_has_flags_that_are_taken() {
+        let config: toml::Table = LOADER.parse().unwrap();
+        let scheds = config["scheds"].as_table().unwrap();
+        assert_eq!(scheds.len(), 1);
+        let modes = scheds[env!("CARGO_PKG_NAME")].as_table().unwrap();
+        let names: Vec<_> = modes.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "auto_mode",
+                "gaming_mode",
+                "lowlatency_mode",
+                "powersave_mode",
+                "server_mode"
+            ]
+        );
+        for (name, flags) in modes {
+            let flags: Vec<_> = flags
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|f| f.as_str().unwrap())
+                .collect();
+            let opts = parse(&flags).unwrap();
+            assert!(opts.command.is_none());
+            let changes = opts.run.tunables() != Tunables::new(Mode::Auto);
+            assert_eq!(changes, name != "auto_mode", "{name}");
         }
     }
 

@@ -3,31 +3,43 @@
 //! and tells why it ended.
 
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+use crate::contexts;
 use crate::libbpf_log;
 use crate::opts::RunOpts;
+use crate::signals::Signals;
+use crate::telemetry::{self, Rings, Watch};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use crossbeam::channel::{select, Receiver};
-use freqlock::calibrate::{self, Measured};
+use freqlock::calibrate::{self, Measured, COLD_KNOBS};
+use freqlock::context::InForce;
+use freqlock::control;
 use freqlock::freq::{self, Counters, Events, Machine, Source};
+use freqlock::histogram;
 use freqlock::intf;
-use freqlock::locks::Hooks;
+use freqlock::knobs::Tunables;
+use freqlock::locks::{Hooks, LockProfile, LockProfiles};
 use freqlock::memory::Memory;
 use freqlock::metrics::{Metrics, STATS};
 use freqlock::predictions::Predictions;
 use freqlock::report::ExitInfo;
 use freqlock::stats::{self, Request, Response};
+use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
 use freqlock::topology::{self, Layout};
 use freqlock::{preflight, store_tunables};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
-use log::{debug, info};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramInput};
+use log::{debug, info, warn};
 use scx_stats::prelude::StatsServer;
 use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_read, UserExitInfo};
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How often is looked whether the kernel ended it: there is nothing to wait on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The smallest ring buffer.
+const PAGE_BYTES: u32 = 4096;
 
 /// Where the object lives; longer than the [`Scheduler`] on it.
 pub type Storage = MaybeUninit<OpenObject>;
@@ -36,13 +48,27 @@ pub type Storage = MaybeUninit<OpenObject>;
 #[derive(Default)]
 pub struct Learned {
     measured: Option<Measured>,
+    /// Those to begin with, until there are settings.
+    contexts: InForce,
+    /// Knobs and contexts as they were set while it ran.
+    settings: Option<control::Settings>,
+}
+
+impl Learned {
+    /// Nothing yet, and contexts to begin with.
+    pub fn new(contexts: InForce) -> Self {
+        Self {
+            contexts,
+            ..Self::default()
+        }
+    }
 }
 
 pub struct Scheduler<'a> {
     skel: BpfSkel<'a>,
     link: Option<Link>,
     /// What is to be said of how it runs.
-    about: [String; 3],
+    about: [String; 5],
     nr_cpus: usize,
     /// Change over to cpuperf when it is seen to vary.
     upgrade: bool,
@@ -77,52 +103,48 @@ impl<'a> Scheduler<'a> {
             learned.measured = Some(calibrate::measure(&layout, floor));
         }
 
+        let measured = learned.measured.clone().unwrap_or_default();
+        let contexts = std::mem::take(&mut learned.contexts);
+        let at_start = || {
+            let mut tunables = opts.tunables();
+            take_measured(&measured, opts, &mut tunables);
+            // A request that nobody hears costs all the same.
+            tunables.cpuperf *= u64::from(machine.schedutil);
+            control::Settings::new(tunables, contexts)
+        };
+        let settings = learned.settings.get_or_insert_with(at_start);
+        let tunables = settings.tunables();
+        let governed = tunables.cpuperf != 0;
+        let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
+        if choice.source == Source::Recency {
+            speed += &ramp_text(&tunables);
+        }
+
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose);
         let hook = choice.source == Source::Tracepoint;
-        let locks = (opts.tunables().locks != 0).then(Hooks::probe);
-        let mut skel = open_and_load(opts, &layout, hook, locks.as_ref(), storage)?;
+        let locks = (tunables.locks != 0).then(Hooks::probe);
+        let mut skel = open_and_load(opts, settings, &layout, hook, locks.as_ref(), storage)?;
         let locks = match &locks {
             Some(hooks) => hooks.describe(),
-            None => "lock holders: not looked for (--locks 1)".into(),
+            None => "lock holders: not looked for (--locks 0)".into(),
         };
 
-        let measured = learned.measured.clone().unwrap_or_default();
-        let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
         let data = skel.maps.data_data.as_mut().context("no .data")?;
         data.freq_source = choice.source as u32;
-        if choice.source == Source::Recency {
-            if let Some(ramp) = measured.ramp {
-                data.tunables.speed_floor = ramp.floor;
-                if !opts.knobs.has("ramp_us") {
-                    data.tunables.ramp_us = ramp.us;
-                }
-            }
-            let full = intf::fl_consts_FL_FULL_SPEED;
-            match data.tunables.speed_floor {
-                floor if floor >= u64::from(full) => speed += "; speeds are taken not to change",
-                floor => {
-                    let ms = data.tunables.ramp_us as f64 / 1e3;
-                    speed += &format!("; {floor}/{full} after idling, {full} in {ms:.1} ms");
-                }
-            }
-        }
-        if let Some(turbo) = measured.turbo {
+        if let Some(turbo) = &measured.turbo {
             let last = turbo.last().copied().unwrap_or_default();
             if last < intf::fl_consts_FL_FULL_SPEED {
                 speed += &format!("; {last}/1024 with {} active cores", turbo.len());
             }
             let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
-            fill(&mut bss.turbo, &turbo);
+            fill(&mut bss.turbo, turbo);
         }
         let state = if hook {
             "active"
         } else {
             "off, not the source"
         };
-        // A request that nobody hears costs all the same.
-        let governed = machine.schedutil && data.tunables.cpuperf != 0;
-        data.tunables.cpuperf = u64::from(governed);
         let requests = match (governed, machine.schedutil) {
             (true, _) => "active",
             (false, true) => "off by --cpuperf",
@@ -151,7 +173,13 @@ impl<'a> Scheduler<'a> {
         Ok(Self {
             skel,
             link: None,
-            about: [speed, hooks, locks],
+            about: [
+                speed,
+                cold_text(&tunables),
+                hooks,
+                locks,
+                settings.contexts().to_string(),
+            ],
             nr_cpus: layout.cpus.len(),
             upgrade: choice.upgrade,
             _counters: counters,
@@ -174,17 +202,32 @@ impl<'a> Scheduler<'a> {
     pub fn run(
         &mut self,
         server: &StatsServer<Request, Response>,
-        shutdown: &Receiver<()>,
+        learned: &mut Learned,
+        asked: &Receiver<control::Asked>,
+        signals: &Signals,
     ) -> Result<ExitInfo> {
         let (answers, requests) = server.channels();
+        let rings = Rings::new(&self.skel.maps)?;
+        let collector = RefCell::new(Collector::default());
+        let told = rings.read_into(&collector)?;
+        let watch = Watch::start(&told)?;
         let mut signalled = false;
         while !signalled && !self.exited() {
             select! {
                 recv(requests) -> request => {
-                    answers.send(self.answer(request?)).context("the statistics server is gone")?;
+                    telemetry::take_in(&told)?;
+                    let answer = self.answer(request?, &collector);
+                    answers.send(answer).context("the statistics server is gone")?;
                 }
-                recv(shutdown) -> _ => signalled = true,
-                default(LOOK_EVERY) => {}
+                recv(watch.ready) -> _ => telemetry::take_in(&told)?,
+                recv(asked) -> asked => {
+                    let asked = asked.context("nobody listens for changes of knobs")?;
+                    // Who asked may be gone.
+                    drop(asked.answer.send(self.answer_control(&asked, learned)?));
+                }
+                recv(signals.reload) -> _ => self.reload(learned)?,
+                recv(signals.end) -> _ => signalled = true,
+                default(LOOK_EVERY) => telemetry::take_in(&told)?,
             }
             self.upgrade_source();
         }
@@ -227,13 +270,66 @@ impl<'a> Scheduler<'a> {
         uei_exited!(&self.skel, uei)
     }
 
-    fn answer(&self, request: Request) -> Response {
+    fn answer(&self, request: Request, collector: &RefCell<Collector>) -> Response {
         let answer = match request {
             Request::Metrics => self.metrics().map(|m| Response::Metrics(Box::new(m))),
             Request::Predictions => self.predictions().map(Response::Predictions),
             Request::Memory => self.memory().map(Response::Memory),
+            Request::Locks => self.lock_profiles().map(Response::Locks),
+            Request::Cpus => self.cpus().map(Response::Cpus),
+            Request::Tasks => self
+                .telemetry(collector)
+                .map(|t| Response::Tasks(Box::new(t))),
         };
         answer.unwrap_or_else(|error| Response::Failed(format!("{error:#}")))
+    }
+
+    /// Changes knobs and contexts, or tells of them.
+    fn answer_control(
+        &mut self,
+        asked: &control::Asked,
+        learned: &mut Learned,
+    ) -> Result<control::Answer> {
+        let settings = learned.settings.as_mut().context("no settings")?;
+        let at = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let look = |pid| contexts::look(&mut self.skel, pid);
+        let answer = settings.answer(&asked.request, asked.by, at, look);
+        match &answer {
+            control::Answer::Changed(changes) => {
+                self.store(settings)?;
+                for change in changes {
+                    info!("{change}");
+                }
+            }
+            control::Answer::Reloaded(contexts) => {
+                self.store(settings)?;
+                info!("{contexts}");
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+
+    /// Reads the file of contexts again, as a signal asks for.
+    fn reload(&mut self, learned: &mut Learned) -> Result<()> {
+        let settings = learned.settings.as_mut().context("no settings")?;
+        match settings.reload() {
+            Ok(contexts) => {
+                self.store(settings)?;
+                info!("{contexts}");
+            }
+            Err(error) => warn!("contexts stay as they are: {error:#}"),
+        }
+        Ok(())
+    }
+
+    /// Knobs are stored one after the other: a decision that the kernel takes within these
+    /// nanoseconds may see some of several that change at once.
+    fn store(&mut self, settings: &control::Settings) -> Result<()> {
+        let bss = self.skel.maps.bss_data.as_mut().context("no .bss")?;
+        store_tunables!(settings.tunables(), bss.tunables);
+        contexts::store(bss, settings.contexts(), settings.tunables());
+        Ok(())
     }
 
     fn metrics(&self) -> Result<Metrics> {
@@ -259,6 +355,75 @@ impl<'a> Scheduler<'a> {
         ))
     }
 
+    fn lock_profiles(&self) -> Result<LockProfiles> {
+        let rodata = self.skel.maps.rodata_data.as_ref().context("no .rodata")?;
+        ensure!(
+            rodata.sees_locks,
+            "the scheduler was started with --locks 0 and does not look for lock holders"
+        );
+        let map = &self.skel.maps.lock_profiles;
+        // One may be forgotten for another between the look at keys and at values.
+        let values = map
+            .keys()
+            .filter_map(|key| map.lookup(&key, MapFlags::ANY).transpose());
+        let locks = values
+            .filter_map(|value| value.map(|v| LockProfile::from_map(&v)).transpose())
+            .collect::<Result<_, _>>()
+            .context("cannot read the profiles of locks")?;
+        Ok(LockProfiles {
+            locks,
+            seen: self.metrics()?.profile_new,
+            capacity_differs: rodata.capacity_differs.into(),
+        })
+    }
+
+    fn telemetry(&self, collector: &RefCell<Collector>) -> Result<Telemetry> {
+        let maps = &self.skel.maps;
+        let rodata = maps.rodata_data.as_ref().context("no .rodata")?;
+        ensure!(
+            rodata.tells_tasks,
+            "the scheduler was started with --telemetry 0 and does not count for each task"
+        );
+        let iterator = self.skel.links.task_records.as_ref();
+        let tasks = telemetry::tasks(iterator.context("no iterator over tasks")?)?;
+        let metrics = self.metrics()?;
+        let bss = maps.bss_data.as_ref().context("no .bss")?;
+        // SAFETY: the struct is made of u64 alone, one for each line of the table.
+        let lost: [u64; TASK_STATS.len()] = unsafe { std::mem::transmute_copy(&bss.exits_lost) };
+        Ok(Telemetry {
+            lost: metrics.exit_lost,
+            lost_stats: TaskStats::from_values(&lost),
+            inversions: metrics.inversion,
+            inversion_off_ns: bss.inversion_off_ns,
+            inversion_hist: histogram::pairs(bss.inversion_slot.iter().copied()),
+            episodes_lost: metrics.episode_lost,
+            ..collector.borrow_mut().telemetry(tasks)
+        })
+    }
+
+    fn cpus(&self) -> Result<Cpus> {
+        let maps = &self.skel.maps;
+        let look = &self.skel.progs.look_at_cpus;
+        look.test_run(ProgramInput::default())
+            .context("cannot look at the CPUs")?;
+        let bss = maps.bss_data.as_ref().context("no .bss")?;
+        let rodata = maps.rodata_data.as_ref().context("no .rodata")?;
+        let cpus = bss.cpu_states.iter().zip(&rodata.cpu_topo).enumerate();
+        let present = cpus.filter(|(_, (_, topo))| topo.present != 0);
+        let cpus = present.map(|(id, (state, topo))| Cpu {
+            id: id as u64,
+            capacity: topo.capacity,
+            speed: state.speed,
+            util: state.util,
+            running: state.running,
+            warm: state.warm,
+            queued_ns: state.queued,
+        });
+        Ok(Cpus {
+            cpus: cpus.collect(),
+        })
+    }
+
     fn upgrade_source(&mut self) {
         let maps = &mut self.skel.maps;
         let varies = maps.bss_data.as_ref().is_some_and(|bss| bss.cpuperf_varies);
@@ -270,8 +435,46 @@ impl<'a> Scheduler<'a> {
     }
 }
 
+/// Knobs that were not given are as was measured.
+fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
+    let ramp = measured
+        .ramp
+        .map(|ramp| [("speed_floor", ramp.floor), ("ramp_us", ramp.us)]);
+    let cold = COLD_KNOBS.iter().zip(measured.moves);
+    let cold = cold.filter_map(|(knob, ns)| Some(((*knob)?, ns?)));
+    for (knob, value) in ramp.into_iter().flatten().chain(cold) {
+        if let (false, Some(field)) = (opts.knobs.has(knob), tunables.knob_mut(knob)) {
+            *field = value;
+        }
+    }
+}
+
+fn ramp_text(tunables: &Tunables) -> String {
+    let full = intf::fl_consts_FL_FULL_SPEED;
+    match tunables.speed_floor {
+        floor if floor >= u64::from(full) => "; speeds are taken not to change".into(),
+        floor => {
+            let ms = tunables.ramp_us as f64 / 1e3;
+            format!("; {floor}/{full} after idling, {full} in {ms:.1} ms")
+        }
+    }
+}
+
+fn cold_text(tunables: &Tunables) -> String {
+    let known = |knob: &'static str| match tunables.knob(knob) {
+        None | Some(0) => None,
+        Some(ns) => Some(format!("{knob} {ns}")),
+    };
+    let cold: Vec<String> = COLD_KNOBS.into_iter().flatten().filter_map(known).collect();
+    match cold.as_slice() {
+        [] => "cost of cold caches: not known, moves cost what the knobs move_*_ns say".into(),
+        cold => format!("cost of cold caches: {}", cold.join(", ")),
+    }
+}
+
 fn open_and_load<'a>(
     opts: &RunOpts,
+    settings: &control::Settings,
     layout: &Layout,
     hook: bool,
     locks: Option<&Hooks>,
@@ -317,6 +520,7 @@ fn open_and_load<'a>(
     rodata.smt_present = layout.smt;
     rodata.capacity_differs = layout.capacity_differs();
     rodata.sees_locks = locks.is_some();
+    rodata.tells_tasks = settings.tunables().telemetry != 0;
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;
@@ -325,12 +529,19 @@ fn open_and_load<'a>(
         to.sibling = from.sibling;
         to.present = from.present;
     }
-    let data = skel.maps.data_data.as_mut().context("no .data")?;
-    store_tunables!(opts.tunables(), data.tunables);
     let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
+    store_tunables!(settings.tunables(), bss.tunables);
+    contexts::store(bss, settings.contexts(), settings.tunables());
     bss.test_speed.fill(intf::fl_consts_FL_FULL_SPEED);
     for (cpu, speed) in &opts.test_speed {
         bss.test_speed[*cpu] = *speed;
+    }
+    if locks.is_none() {
+        skel.maps.lock_profiles.set_max_entries(1)?;
+    }
+    if settings.tunables().telemetry == 0 {
+        skel.maps.exits.set_max_entries(PAGE_BYTES)?;
+        skel.maps.episodes.set_max_entries(PAGE_BYTES)?;
     }
     skel.maps.cpu_orders.set_max_entries(nr_cpus)?;
     skel.maps.aperf_events.set_max_entries(nr_cpus)?;

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is told of each task (taskstats.h), of priority inversions, and of CPUs.
+ *
+ * A task's figures are in its context, so that nothing is looked up to count. They
+ * are written by the CPU that has the task, or by who holds the lock of its run
+ * queue; holds and what was donated, by the task itself. The agent reads them with
+ * the iterator below while that goes on: each figure for itself is right, and two
+ * of them may be an event apart. When a task exits, its figures leave through a
+ * ring buffer, and where that is full, they are added up for the machine.
+ *
+ * An inversion is a task's wait for a lock that a task of lesser weight holds.
+ * Other priorities along the chain are not looked at: they are inversions of
+ * their own. The holder's time is read while it runs elsewhere, and may be off by
+ * what it ran since its CPU counted last, a tick.
+ */
+#include "freqlock.bpf.h"
+
+/* Below this share of full speed time counts as slow. */
+#define SLOW_BELOW (3 * FL_FULL_SPEED / 4)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} exits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} episodes SEC(".maps");
+
+struct fl_task_stats exits_lost;
+u64 inversion_slot[FL_PROFILE_SLOTS];
+u64 inversion_off_ns;
+
+/* A woken or forked task was given a CPU: an idle one, or one to wait for on purpose. */
+int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool idle, bool park)
+{
+	tctx->stats.woken++;
+	tctx->stats.to_idle += idle;
+	tctx->stats.to_wait += park;
+	return 0;
+}
+
+/* @tctx begins to run on @cpu. */
+int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
+{
+	struct fl_task_stats *stats = &tctx->stats;
+
+	/* Of one that ran as the scheduler started it is not known. */
+	if (tctx->waiting_since)
+		stats->wait += now - tctx->waiting_since;
+	stats->picked++;
+	stats->moved += tctx->ran_on >= 0 && tctx->ran_on != cpu;
+	tctx->ran_on = cpu;
+	tctx->counted_at = now;
+	return 0;
+}
+
+/* @tctx has run until @now, at @speed (0..1024). */
+int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed)
+{
+	struct fl_task_stats *stats = &tctx->stats;
+	u64 ran = now - tctx->counted_at;
+
+	tctx->counted_at = now;
+	stats->run += ran;
+	stats->work += work_of(ran, speed);
+	if (speed < SLOW_BELOW)
+		stats->slow += ran;
+	if (tctx->spin.spinning)
+		stats->spin += ran;
+	return 0;
+}
+
+/* Time that @tctx has had on a CPU until @now. */
+static u64 ran_until(const struct task_ctx *tctx, u64 now)
+{
+	u64 at = tctx->counted_at;
+
+	return tctx->stats.run + (tctx->run_start && now > at ? now - at : 0);
+}
+
+/* @wctx begins to wait for @lock, which @hctx holds. */
+int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
+		     u64 holder, u64 lock, u64 now)
+{
+	struct inversion *inv = &wctx->inversion;
+
+	wctx->edge_since = now;
+	inv->holder = 0;
+	if (wctx->level <= hctx->level)
+		return 0;
+	inv->holder = holder;
+	inv->holder_ran = ran_until(hctx, now);
+	inv->holder_level = hctx->level;
+	inv->lock = lock;
+	return 0;
+}
+
+static s32 nice_of_level(u32 level)
+{
+	return LEVEL_NICE_19 + 19 - (s32)level;
+}
+
+/* Wakes the agent when half of the buffer is used; else it looks now and then. */
+static u64 wakeup_flags(void *ring, u64 size)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > size / 2 ? BPF_RB_FORCE_WAKEUP :
+								       BPF_RB_NO_WAKEUP;
+}
+
+/* Name and process of the task that fl_self() called @self; what is gone stays 0. */
+static void name(u64 self, u32 *pid, u32 *tgid, char *comm)
+{
+	struct task_struct *p = bpf_task_from_pid(self >> 32);
+
+	*pid = self >> 32;
+	*tgid = 0;
+	if (!p)
+		return;
+	*tgid = p->tgid;
+	bpf_probe_read_kernel_str(comm, FL_COMM, p->comm);
+	bpf_task_release(p);
+}
+
+/* The wait of @wctx, an inversion, is over after @length ns. */
+static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u32 end)
+{
+	struct inversion *inv = &wctx->inversion;
+	struct fl_episode *e = bpf_ringbuf_reserve(&episodes, sizeof(*e), 0);
+
+	if (!e) {
+		fl_count(episode_lost);
+		return;
+	}
+	fl_count(episode_told);
+	e->at = bpf_ktime_get_ns();
+	e->length = length;
+	e->holder_off = off;
+	e->lock = inv->lock;
+	e->end = end;
+	e->waiter_nice = nice_of_level(wctx->level);
+	e->holder_nice = nice_of_level(inv->holder_level);
+	e->waiter_comm[0] = e->holder_comm[0] = 0;
+	name(self, &e->waiter, &e->waiter_tgid, e->waiter_comm);
+	name(inv->holder, &e->holder, &e->holder_tgid, e->holder_comm);
+	bpf_ringbuf_submit(e, wakeup_flags(&episodes, 1 << 18));
+}
+
+/* The inversion of @wctx is over, by @end: how long it was, and its holder off CPU. */
+static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
+{
+	struct inversion *inv = &wctx->inversion;
+	struct task_struct *h = bpf_task_from_pid(inv->holder >> 32);
+	u64 length = now - wctx->edge_since, ran = 0, off;
+	struct task_ctx *hctx;
+
+	if (h) {
+		hctx = fl_task(h);
+		if (hctx && fl_self(h, hctx) == inv->holder)
+			ran = ran_until(hctx, now) - inv->holder_ran;
+		bpf_task_release(h);
+	}
+	off = length - lesser(ran, length);
+	fl_count(inversion);
+	wctx->stats.inversions++;
+	wctx->stats.inversion += length;
+	__sync_fetch_and_add(&inversion_slot[in_range(profile_slot(length), FL_PROFILE_SLOTS)], 1);
+	__sync_fetch_and_add(&inversion_off_ns, off);
+	if (length >= tunables.episode_us * FL_USEC)
+		tell_episode(wctx, self, length, off, end);
+	inv->holder = 0;
+}
+
+/* The wait of @wctx is over. With @heir: the current task gave it the lock. */
+int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct task_ctx *ctx = fl_task(waker);
+	u64 holder = wctx->inversion.holder;
+	u32 end = FL_END_GAVE_UP;
+
+	wctx->stats.lock_waits++;
+	wctx->stats.lock_wait += now - wctx->edge_since;
+	if (!holder)
+		return 0;
+	if (heir)
+		end = ctx && fl_self(waker, ctx) == holder ? FL_END_HANDED : FL_END_PASSED;
+	inversion_over(wctx, self, now, end);
+	return 0;
+}
+
+static void fill_record(struct fl_task_record *r, struct task_struct *p,
+			const struct task_ctx *tctx)
+{
+	r->start = p->start_boottime;
+	r->process_start = p->group_leader->start_boottime;
+	r->cgroup = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+	r->pid = p->pid;
+	r->tgid = p->tgid;
+	r->nice = nice_of_level(tctx->level);
+	r->uid = BPF_CORE_READ(p, real_cred, uid.val);
+	bpf_probe_read_kernel_str(r->comm, FL_COMM, p->comm);
+	bpf_probe_read_kernel_str(r->process, FL_COMM, p->group_leader->comm);
+	r->stats = tctx->stats;
+}
+
+static void add_lost(const struct fl_task_stats *stats)
+{
+#define TASK_STAT(name, unit, desc) __sync_fetch_and_add(&exits_lost.name, stats->name);
+#include "taskstats.h"
+#undef TASK_STAT
+}
+
+/* @p exits, and what is known of it goes with it. */
+int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
+{
+	struct fl_task_record *r;
+
+	if (tctx->is_told)
+		return 0;
+	tctx->is_told = true;
+	r = bpf_ringbuf_reserve(&exits, sizeof(*r), 0);
+	if (!r) {
+		fl_count(exit_lost);
+		add_lost(&tctx->stats);
+		return 0;
+	}
+	fl_count(exit_told);
+	fill_record(r, p, tctx);
+	bpf_ringbuf_submit(r, wakeup_flags(&exits, 1 << 20));
+	return 0;
+}
+
+/* Every task, one record after the other. */
+SEC("iter/task")
+int task_records(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct task_ctx *tctx = p ? fl_task(p) : NULL;
+	struct fl_task_record r = {};
+	u64 now, at;
+
+	/* A zombie has been told of. */
+	if (!tctx || tctx->is_told)
+		return 0;
+	fill_record(&r, p, tctx);
+	now = scx_bpf_now();
+	at = tctx->counted_at;
+	/* What it ran since its CPU counted last is not known to be slow or fast. */
+	if (tctx->run_start && now > at)
+		r.stats.run += now - at;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}
+
+struct fl_cpu_state cpu_states[FL_MAX_CPUS];
+
+/* Run by the agent: what each CPU does now. */
+SEC("syscall")
+int look_at_cpus(void *ctx)
+{
+	u64 now = scx_bpf_now();
+	u32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		struct fl_cpu_state *state = &cpu_states[in_range(cpu, FL_MAX_CPUS)];
+		struct cpu_ctx *cctx = fl_cpu(cpu);
+		u64 stop = cctx->last_stop;
+
+		state->speed = fl_speed(cpu, now);
+		state->util = cctx->util;
+		state->running = cctx->running;
+		state->warm = fl_is_busy(cpu) ||
+			      (stop && now - stop < tunables.nest_idle_us * FL_USEC);
+		state->queued = cctx->queued_work;
+	}
+	return 0;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Manual pages and shell completions, made of the command line's definitions
+//! and of the table of knobs. `meson install` calls this; users need not.
+
+use crate::opts::Opts;
+use anyhow::{Context, Result};
+use clap::{Args, Command, CommandFactory, Subcommand};
+use clap_complete::Shell;
+use clap_mangen::roff::{bold, italic, roman, Roff};
+use clap_mangen::Man;
+use freqlock::knobs::KNOBS;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const NAME: &str = env!("CARGO_PKG_NAME");
+
+/// Write manual pages, or print completions
+#[derive(Debug, Args)]
+pub struct GenerateOpts {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Write a manual page for each command into a folder
+    Man {
+        /// An existing folder
+        dir: PathBuf,
+    },
+    /// Print the completions of a shell
+    Completions { shell: Shell },
+}
+
+pub fn run(opts: &GenerateOpts) -> Result<()> {
+    match &opts.what {
+        What::Man { dir } => {
+            let mut cmd = Opts::command();
+            cmd.build();
+            write_pages(&cmd, dir)
+        }
+        What::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(
+                *shell,
+                &mut without_hidden(&Opts::command()),
+                NAME,
+                &mut text,
+            );
+            io::stdout()
+                .write_all(&text)
+                .context("cannot write to standard output")
+        }
+    }
+}
+
+/// The same command for completions, which name hidden commands otherwise.
+fn without_hidden(cmd: &Command) -> Command {
+    Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .args(cmd.get_arguments())
+        .subcommands(shown(cmd))
+}
+
+fn shown(cmd: &Command) -> impl Iterator<Item = &Command> {
+    cmd.get_subcommands().filter(|cmd| !cmd.is_hide_set())
+}
+
+fn write_pages(cmd: &Command, dir: &Path) -> Result<()> {
+    let name = cmd.get_display_name().unwrap_or(NAME);
+    let path = dir.join(format!("{name}.1"));
+    let cannot = || format!("cannot write {}", path.display());
+    let mut to = BufWriter::new(File::create(&path).with_context(cannot)?);
+    page(cmd, name, &mut to)
+        .and_then(|()| to.flush())
+        .with_context(cannot)?;
+    shown(cmd).try_for_each(|cmd| write_pages(cmd, dir))
+}
+
+fn page(cmd: &Command, name: &str, to: &mut dyn Write) -> io::Result<()> {
+    let man = Man::new(cmd.clone());
+    // By hand: no date, so that each build makes the same, and the manual's own
+    // writer cannot leave one out.
+    let version = env!("CARGO_PKG_VERSION");
+    writeln!(
+        to,
+        r#".TH {name} 1 "" "scx_freqlock {version}" "scx_freqlock""#
+    )?;
+    man.render_name_section(to)?;
+    synopsis(cmd).to_writer(to)?;
+    man.render_description_section(to)?;
+    if cmd.get_arguments().any(|arg| !arg.is_hide_set()) {
+        man.render_options_section(to)?;
+    }
+    if shown(cmd).next().is_some() {
+        man.render_subcommands_section(to)?;
+    }
+    if name == "scx_freqlock-knobs" {
+        knobs().to_writer(to)?;
+    }
+    if let Some(text) = cmd.get_after_help() {
+        after(&text.to_string()).to_writer(to)?;
+    }
+    let is_main = name == NAME;
+    if is_main {
+        files().to_writer(to)?;
+    }
+    see_also(cmd, is_main).to_writer(to)
+}
+
+/// The usage, without what fifty flags of knobs would make of it.
+fn synopsis(cmd: &Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    let usage = cmd.clone().render_usage().to_string();
+    for (number, line) in usage.trim_start_matches("Usage:").lines().enumerate() {
+        if number > 0 {
+            roff.control("br", []);
+        }
+        roff.text([bold(line.trim())]);
+    }
+    roff
+}
+
+/// The table of bpf/knobs.h.
+fn knobs() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["KNOBS"]);
+    roff.text([roman(
+        "Each is a flag of scx_freqlock too, with dashes for underscores. Those that are \
+         live can be changed while the scheduler runs.",
+    )]);
+    for knob in KNOBS {
+        let when = if knob.live { "live" } else { "read at start" };
+        let values = format!(
+            " ({}, {} to {}, default {}, {when})",
+            knob.unit, knob.min, knob.max, knob.default
+        );
+        roff.control("TP", []);
+        roff.text([bold(knob.name), roman(values)]);
+        roff.text([roman(format!("{}.", knob.meaning))]);
+    }
+    roff
+}
+
+/// What stands at the end of --help: a heading or none, paragraphs, and lines of
+/// values that are set in by two.
+fn after(text: &str) -> Roff {
+    let (heading, text) = match text.strip_prefix("Exit status:") {
+        Some(text) => ("EXIT STATUS", text),
+        None => ("NOTES", text),
+    };
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]);
+    for line in text.lines() {
+        match line
+            .strip_prefix("  ")
+            .and_then(|line| line.split_once("  "))
+        {
+            Some((value, meaning)) => {
+                roff.control("TP", []);
+                roff.text([bold(value)]);
+                roff.text([roman(meaning)]);
+            }
+            None if !line.trim().is_empty() => {
+                roff.text([roman(line.trim())]);
+            }
+            // The first line is what stood beside the heading.
+            None if roff.to_roff().lines().count() > 1 => {
+                roff.control("PP", []);
+            }
+            None => {}
+        }
+    }
+    roff
+}
+
+fn files() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["FILES"]);
+    for (path, what) in [
+        (
+            "/etc/default/scx_freqlock",
+            "SCX_FLAGS, the flags with which scx_freqlock.service starts the scheduler.",
+        ),
+        (
+            freqlock::control::SOCKET,
+            "Where the running scheduler is asked for its knobs, by root alone.",
+        ),
+        (
+            "/var/run/scx/root/stats",
+            "Its statistics, for --monitor and other clients of scx_stats.",
+        ),
+    ] {
+        roff.control("TP", []);
+        roff.text([italic(path)]);
+        roff.text([roman(what)]);
+    }
+    roff
+}
+
+fn see_also(cmd: &Command, is_main: bool) -> Roff {
+    let mut names: Vec<_> = shown(cmd).filter_map(Command::get_display_name).collect();
+    if !is_main {
+        names.insert(0, NAME);
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    for (number, name) in names.iter().enumerate() {
+        let comma = if number + 1 < names.len() { "," } else { "" };
+        roff.text([bold(*name), roman(format!("(1){comma}"))]);
+    }
+    roff
+}

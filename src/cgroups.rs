@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Folders of cgroups, by the numbers that the kernel has for them: their inodes.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// What was asked for is kept.
+#[derive(Default)]
+pub struct Cgroups(HashMap<u64, String>);
+
+impl Cgroups {
+    /// The folder of a cgroup below the root of all, its inode where it is gone.
+    pub fn path(&mut self, inode: u64) -> String {
+        if !self.0.contains_key(&inode) {
+            self.0.extend(cgroups(Path::new(CGROUPS)));
+        }
+        let path = self.0.entry(inode).or_insert_with(|| inode.to_string());
+        path.clone()
+    }
+}
+
+/// Whether a cgroup is another or below it. Whole folders: /a is not above /ab.
+pub fn is_below(cgroup: &str, path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    (cgroup.strip_prefix(path)).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Inode and path of every cgroup below a folder.
+fn cgroups(root: &Path) -> HashMap<u64, String> {
+    let mut found = HashMap::new();
+    let mut folders: Vec<PathBuf> = vec![root.into()];
+    while let Some(folder) = folders.pop() {
+        // One that goes away meanwhile is not listed.
+        let Ok(meta) = folder.metadata() else {
+            continue;
+        };
+        let path = folder.strip_prefix(root).unwrap_or(&folder);
+        found.insert(meta.ino(), format!("/{}", path.display()));
+        let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(
+            below
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroups_are_told_by_their_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("system.slice/a.service");
+        std::fs::create_dir_all(&inner).unwrap();
+        let found = cgroups(dir.path());
+        let inode = inner.metadata().unwrap().ino();
+        assert_eq!(found[&inode], "/system.slice/a.service");
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[&dir.path().metadata().unwrap().ino()], "/");
+    }
+}

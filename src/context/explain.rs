@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is so for one task: which context it is in, why, and the values of its knobs.
+
+use super::{Context, InForce};
+use crate::control::{field, text, MODE};
+use crate::knobs::{Tunables, KNOBS};
+use crate::mode::Mode;
+use comfy_table::{presets, Table};
+use nix::unistd::{Uid, User};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the BPF side has of a task: `struct fl_explained`.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub tgid: u32,
+    /// The number of the context that it fits now, from 1; 0 is none.
+    pub context: u32,
+    /// Where the policy stands that it has had since it was last looked at.
+    pub policy: u32,
+    pub weight: u64,
+    pub command: String,
+    pub cgroup: String,
+    pub uid: u32,
+}
+
+/// The answer to `explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explained {
+    pub pid: u32,
+    pub process: u32,
+    pub command: String,
+    pub cgroup: String,
+    pub uid: u32,
+    pub user: Option<String>,
+    /// 1024 is that of nice 0.
+    pub weight: u64,
+    pub context: Option<Found>,
+    /// How many contexts there are, and where.
+    pub contexts: usize,
+    pub file: String,
+    /// False if the task was not looked at since it fits this context: then it will be
+    /// when it runs next.
+    pub settled: bool,
+    pub values: Vec<Effective>,
+}
+
+/// The context that a task is in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    pub number: u32,
+    pub name: Option<String>,
+    /// In the file, from 1.
+    pub line: usize,
+    /// What it asks for and what the task has, one line each.
+    pub why: Vec<String>,
+}
+
+/// A knob as it is for one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effective {
+    pub key: String,
+    pub value: String,
+    /// The line of the file of contexts that says so.
+    pub line: Option<usize>,
+    /// Whether it is what it would be if nobody had set it.
+    pub default: bool,
+}
+
+impl Explained {
+    pub fn new(pid: u32, seen: &Seen, in_force: &InForce, base: &Tunables) -> Self {
+        let context = in_force.get(seen.context);
+        let mut of_task = context.map_or(*base, |context| context.over(base));
+        let mut defaults = Tunables::new(Mode::Auto);
+        let keys = KNOBS.iter().filter(|knob| knob.task).map(|knob| knob.name);
+        let values = std::iter::once(MODE).chain(keys).filter_map(|key| {
+            let value = *field(&mut of_task, key)?;
+            Some(Effective {
+                key: key.into(),
+                value: text(key, value),
+                line: context.and_then(|context| context.line_of(key)),
+                default: field(&mut defaults, key) == Some(&mut value.clone()),
+            })
+        });
+        let user = User::from_uid(Uid::from_raw(seen.uid)).ok().flatten();
+        Self {
+            pid,
+            process: seen.tgid,
+            command: seen.command.clone(),
+            cgroup: if seen.cgroup.is_empty() {
+                "/"
+            } else {
+                &seen.cgroup
+            }
+            .into(),
+            uid: seen.uid,
+            user: user.map(|user| user.name),
+            weight: seen.weight,
+            context: context.map(|context| Found::new(seen, context)),
+            contexts: in_force.len(),
+            file: in_force.path().display().to_string(),
+            settled: in_force.policy_at(seen.context) == seen.policy as usize,
+            values: values.collect(),
+        }
+    }
+}
+
+impl Context {
+    /// The line that sets a knob.
+    fn line_of(&self, key: &str) -> Option<usize> {
+        let mut values = self.values.iter();
+        values
+            .find(|value| value.key == key)
+            .map(|value| value.line)
+    }
+}
+
+impl Found {
+    fn new(seen: &Seen, context: &Context) -> Self {
+        let why = |(what, wanted): (&str, &str)| match what {
+            "command" => format!("command {wanted} fits its name, {}", seen.command),
+            "cgroup" => format!("cgroup {wanted} fits its own, {}", seen.cgroup),
+            _ => format!("user {wanted} is its own"),
+        };
+        Self {
+            number: seen.context,
+            name: context.name.clone(),
+            line: context.line,
+            why: context.rule.asks().map(why).collect(),
+        }
+    }
+}
+
+/// A text of the BPF side, as far as it goes.
+pub fn until_zero(bytes: &[u8]) -> String {
+    let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into()
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (uid, user) = (self.uid, self.user.as_deref().unwrap_or("unknown"));
+        writeln!(
+            f,
+            "task {} ({}) of process {}, user {uid} ({user}), cgroup {}, weight {}",
+            self.pid, self.command, self.process, self.cgroup, self.weight
+        )?;
+        match &self.context {
+            Some(found) => {
+                let name = (found.name.as_ref()).map_or(String::new(), |name| format!(" `{name}`"));
+                writeln!(
+                    f,
+                    "context {} of {}{name} ({}:{}), the first of which all is so:",
+                    found.number, self.contexts, self.file, found.line
+                )?;
+                for why in &found.why {
+                    writeln!(f, "  {why}")?;
+                }
+            }
+            None if self.contexts == 0 => writeln!(f, "no context: there are none")?,
+            None => writeln!(
+                f,
+                "no context: it fits none of the {} in {}",
+                self.contexts, self.file
+            )?,
+        }
+        if !self.settled {
+            writeln!(
+                f,
+                "It has not run since that is so: it gets these values when it does."
+            )?;
+        }
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_header(["knob", "value", "from"]);
+        for Effective {
+            key,
+            value,
+            line,
+            default,
+        } in &self.values
+        {
+            let from = match line {
+                Some(line) => format!("its context, line {line}"),
+                None if *default => "default".into(),
+                None => "set for all".into(),
+            };
+            table.add_row([key, value, &from]);
+        }
+        writeln!(f, "{table}")
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The contexts that the BPF side has, and where they stand there.
+
+use super::{Context, Contexts, Error, DEFAULT_FILE};
+use crate::intf;
+use crate::knobs::Tunables;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const BANK_RULES: usize = intf::fl_consts_FL_MAX_CONTEXTS as usize;
+const BANK_POLICIES: usize = intf::fl_consts_FL_MAX_POLICIES as usize / 2;
+
+/// A file's contexts, in one of the two banks of the BPF side. New ones go to the other,
+/// so that decisions under way have whole ones.
+#[derive(Clone, Debug, Default)]
+pub struct InForce {
+    /// None: the default one, if it is there.
+    named: Option<PathBuf>,
+    contexts: Contexts,
+    bank: usize,
+    changes: u32,
+}
+
+impl InForce {
+    /// Reads the file of this name, or the default one.
+    pub fn start(named: Option<&Path>) -> Result<Self, Error> {
+        let mut new = Self {
+            named: named.map(Into::into),
+            ..Self::default()
+        };
+        new.contexts = new.read()?;
+        Ok(new)
+    }
+
+    /// Reads the file again; after an error all is as before.
+    pub fn reload(&mut self) -> Result<(), Error> {
+        self.contexts = self.read()?;
+        self.bank = 1 - self.bank;
+        self.touch();
+        Ok(())
+    }
+
+    /// Every task is to look again: values changed that hold for all.
+    pub fn touch(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    fn read(&self) -> Result<Contexts, Error> {
+        match Contexts::load(self.path()) {
+            Err(Error::Read { source, .. })
+                if self.named.is_none() && source.kind() == ErrorKind::NotFound =>
+            {
+                Ok(Contexts::default())
+            }
+            contexts => contexts,
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.named.as_deref().unwrap_or(DEFAULT_FILE.as_ref())
+    }
+
+    pub fn len(&self) -> usize {
+        self.contexts.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.contexts.0.is_empty()
+    }
+
+    /// A context by its number, from 1.
+    pub fn get(&self, number: u32) -> Option<&Context> {
+        self.contexts.0.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The word that tells the BPF side what is in force (bpf/policy/context.h).
+    pub fn version(&self) -> u32 {
+        let nr = self.len() as u32; // at most FL_MAX_CONTEXTS
+        self.changes << intf::fl_consts_FL_VERSION_CHANGES
+            | nr << intf::fl_consts_FL_VERSION_NR
+            | self.bank as u32
+    }
+
+    /// Every rule, with its place on the BPF side.
+    pub fn rules(&self) -> impl Iterator<Item = (usize, intf::fl_rule)> + '_ {
+        let first = self.bank * BANK_RULES;
+        let rules = self.contexts.0.iter().map(|context| context.rule.encode());
+        (first..).zip(rules)
+    }
+
+    /// Every policy, that of tasks in no context first, with its place on the BPF side.
+    pub fn policies(&self, base: Tunables) -> impl Iterator<Item = (usize, Tunables)> + '_ {
+        let first = self.bank * BANK_POLICIES;
+        let of_contexts = self.contexts.0.iter().map(move |c| c.over(&base));
+        (first..).zip(std::iter::once(base).chain(of_contexts))
+    }
+
+    /// Where the policy of the context of this number stands; 0 is none.
+    pub fn policy_at(&self, number: u32) -> usize {
+        self.bank * BANK_POLICIES + number as usize
+    }
+}
+
+/// One line, for the log and for who asked.
+impl fmt::Display for InForce {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match (&self.named, self.len()) {
+            (None, 0) => write!(f, "contexts: none, by {DEFAULT_FILE}"),
+            (_, nr) => write!(f, "contexts: {nr}, by {}", self.path().display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::Mode;
+
+    const ONE: &str = "[[context]]\nmatch = { command = \"a\" }\nmode = \"nest\"\n";
+
+    #[test]
+    fn a_bad_file_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("contexts.toml");
+        std::fs::write(&path, ONE).unwrap();
+        let mut in_force = InForce::start(Some(&path)).unwrap();
+        let before = (in_force.version(), in_force.contexts.clone());
+        for bad in ["[[context]]\n", "[[context", "\u{0}"] {
+            std::fs::write(&path, bad).unwrap();
+            in_force.reload().unwrap_err();
+            assert_eq!((in_force.version(), in_force.contexts.clone()), before);
+        }
+        std::fs::remove_file(&path).unwrap();
+        in_force.reload().unwrap_err();
+        assert_eq!((in_force.version(), in_force.contexts.clone()), before);
+    }
+
+    #[test]
+    fn new_contexts_go_to_the_other_bank() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("contexts.toml");
+        std::fs::write(&path, ONE).unwrap();
+        let mut in_force = InForce::start(Some(&path)).unwrap();
+        let base = Tunables::new(Mode::Off);
+        let mut versions = Vec::new();
+        for bank in [0, 1, 0] {
+            let policies: Vec<_> = in_force.policies(base).collect();
+            assert_eq!(policies[0], (bank * BANK_POLICIES, base));
+            assert_eq!(policies[1].0, in_force.policy_at(1));
+            assert_eq!(policies[1].1, Tunables::new(Mode::Nest));
+            let places: Vec<_> = in_force.rules().map(|(at, _)| at).collect();
+            assert_eq!(places, [bank * BANK_RULES]);
+            assert!(!versions.contains(&in_force.version()));
+            versions.push(in_force.version());
+            in_force.reload().unwrap();
+        }
+    }
+}

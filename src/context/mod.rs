@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Contexts: a file that gives the tasks of some services other values of knobs.
+//!
+//! [`file`] reads it, [`rule`] says which tasks a context is for, [`in_force`] which
+//! contexts the BPF side has, and [`explain`] what is so for one task. Which context a
+//! task is in is decided by the BPF side alone (bpf/context.bpf.c).
+
+mod explain;
+mod file;
+mod in_force;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use explain::{until_zero, Explained, Seen};
+pub use in_force::InForce;
+pub use rule::Rule;
+
+use crate::control::{field, text};
+use crate::intf;
+use crate::knobs::Tunables;
+use comfy_table::{presets, ContentArrangement, Table};
+use std::path::{Path, PathBuf};
+
+/// Read at start where no other file is named, if it is there.
+pub const DEFAULT_FILE: &str = "/etc/scx_freqlock/contexts.toml";
+
+/// As many as the BPF side has room for.
+pub const MAX_CONTEXTS: usize = intf::fl_consts_FL_MAX_CONTEXTS as usize;
+
+/// Why a file is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{}:{wrong}", path.display())]
+    Wrong { path: PathBuf, wrong: file::Wrong },
+}
+
+/// One `[[context]]` of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    pub name: Option<String>,
+    /// Where it begins in its file, from 1.
+    pub line: usize,
+    pub rule: Rule,
+    /// The knobs that it sets.
+    pub values: Vec<Value>,
+}
+
+/// A knob that a context sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// `mode`, or the name of a knob.
+    pub key: &'static str,
+    pub value: u64,
+    pub line: usize,
+}
+
+/// What a file says, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contexts(pub Vec<Context>);
+
+impl Contexts {
+    /// Reads a file; what is wrong with it is told with line and column.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = file::read(path).map_err(|source| Error::Read {
+            path: path.into(),
+            source,
+        })?;
+        file::parse(&text).map_err(|wrong| Error::Wrong {
+            path: path.into(),
+            wrong,
+        })
+    }
+}
+
+impl Context {
+    /// All knobs as its tasks have them, where those of no context have `base`.
+    pub fn over(&self, base: &Tunables) -> Tunables {
+        let mut tunables = *base;
+        for value in &self.values {
+            if let Some(field) = field(&mut tunables, value.key) {
+                *field = value.value;
+            }
+        }
+        tunables
+    }
+}
+
+/// Reads a file and prints what it says, as the scheduler would take it.
+pub fn print(path: &Path) -> Result<(), Error> {
+    let Contexts(contexts) = Contexts::load(path)?;
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(["", "line", "name", "match", "values"]);
+    for (i, context) in contexts.iter().enumerate() {
+        let values: Vec<String> = (context.values.iter())
+            .map(|v| format!("{}={}", v.key, text(v.key, v.value)))
+            .collect();
+        table.add_row([
+            (i + 1).to_string(),
+            context.line.to_string(),
+            context.name.clone().unwrap_or_default(),
+            context.rule.to_string(),
+            values.join(" "),
+        ]);
+    }
+    println!("{table}");
+    Ok(())
+}

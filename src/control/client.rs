@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The commands that ask a running scheduler for its knobs and contexts.
+
+use super::{find, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
+use crate::knobs::{Knob, Tunables, KNOBS};
+use crate::mode::Mode;
+use crate::stats;
+use anyhow::{bail, Context, Result};
+use clap::{Args, ValueEnum};
+use comfy_table::{presets, ContentArrangement, Table};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// A scheduler that loads itself again answers after that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Change knobs of the running scheduler: all that are named, or none of them
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// `mode`, or a knob as `scx_freqlock knobs` lists it, and its new value
+    #[arg(required = true, value_name = "KEY=VALUE", value_parser = Assignment::parse)]
+    assignments: Vec<Assignment>,
+}
+
+/// Print the values of knobs of the running scheduler, as set takes them
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Those to print; without any, all
+    #[arg(value_name = "KEY", value_parser = parse_key)]
+    keys: Vec<String>,
+}
+
+fn parse_key(key: &str) -> Result<String, Error> {
+    if key != MODE {
+        find(key)?;
+    }
+    Ok(key.into())
+}
+
+pub fn set(args: &SetArgs) -> Result<()> {
+    print_changes(&changed(ask(&Request::Set(args.assignments.clone()))?)?);
+    Ok(())
+}
+
+pub fn undo() -> Result<()> {
+    print_changes(&changed(ask(&Request::Undo)?)?);
+    Ok(())
+}
+
+pub fn get(args: &GetArgs) -> Result<()> {
+    for Assignment { key, value } in values()? {
+        if args.keys.is_empty() || args.keys.contains(&key) {
+            println!("{key}={value}");
+        }
+    }
+    Ok(())
+}
+
+/// Prints the changes that could be taken back, with who made them and when.
+pub fn changes() -> Result<()> {
+    match ask(&Request::Changes)? {
+        Answer::Changes(changes) => print_changes(&changes),
+        other => unexpected(other)?,
+    }
+    Ok(())
+}
+
+/// Has the running scheduler read its file of contexts again, and prints what it has then.
+pub fn reload() -> Result<()> {
+    match ask(&Request::Reload)? {
+        Answer::Reloaded(contexts) => println!("{contexts}"),
+        other => unexpected(other)?,
+    }
+    Ok(())
+}
+
+/// Say which context a task is in, why, and what values its knobs have
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The number of a process or of a thread
+    #[arg(value_name = "PID")]
+    pid: u32,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn explain(args: &ExplainArgs) -> Result<()> {
+    match ask(&Request::Explain(args.pid))? {
+        Answer::Explained(explained) if args.json => {
+            println!("{}", serde_json::to_string_pretty(&explained)?);
+        }
+        Answer::Explained(explained) => print!("{explained}"),
+        other => unexpected(other)?,
+    }
+    Ok(())
+}
+
+/// Prints the table of knobs; it needs no scheduler.
+pub fn knobs() {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(["name", "unit", "range", "default", "changes", "meaning"]);
+    let modes: Vec<_> = Mode::value_variants().iter().map(|m| m.name()).collect();
+    let default = text(MODE, Tunables::new(Mode::Auto).mode);
+    let meaning = "Where forked and woken tasks go";
+    table.add_row([
+        MODE,
+        "",
+        &modes.join(", "),
+        &default,
+        "live, by context",
+        meaning,
+    ]);
+    for knob in KNOBS {
+        table.add_row([
+            knob.name,
+            knob.unit,
+            &format!("{}..{}", knob.min, knob.max),
+            &knob.default.to_string(),
+            match knob {
+                Knob { task: true, .. } => "live, by context",
+                Knob { live: true, .. } => "live",
+                _ => "at start",
+            },
+            knob.meaning,
+        ]);
+    }
+    println!("{table}");
+}
+
+fn values() -> Result<Vec<Assignment>> {
+    match ask(&Request::Get)? {
+        Answer::Values(values) => Ok(values),
+        other => unexpected(other),
+    }
+}
+
+fn changed(answer: Answer) -> Result<Vec<Change>> {
+    match answer {
+        Answer::Changed(changes) => Ok(changes),
+        other => unexpected(other),
+    }
+}
+
+fn print_changes(changes: &[Change]) {
+    for change in changes {
+        println!("{change}");
+    }
+}
+
+fn unexpected<T>(answer: Answer) -> Result<T> {
+    match answer {
+        Answer::Error(why) => bail!(why),
+        other => bail!("the scheduler answered something else: {other:?}"),
+    }
+}
+
+fn ask(request: &Request) -> Result<Answer> {
+    let stream = UnixStream::connect(SOCKET).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            anyhow::Error::new(stats::Error::NotRunning)
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot connect to {SOCKET}")),
+    })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(request)?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(&stream)
+        .read_line(&mut answer)
+        .context("the running scx_freqlock does not answer")?;
+    serde_json::from_str(&answer)
+        .with_context(|| format!("the running scx_freqlock answers `{}`", answer.trim()))
+}

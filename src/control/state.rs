@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The values and contexts in force and what became of them: requests that change them
+//! do so wholly or not at all, and those of knobs can be taken back one after the other.
+
+use super::{field, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
+use crate::context::{Explained, InForce, Seen};
+use crate::knobs::{Tunables, KNOBS};
+use anyhow::Result;
+use std::collections::VecDeque;
+
+/// So many changes can be taken back; older ones are forgotten.
+const REMEMBERED: usize = 100;
+
+/// All that can change about a scheduler that runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    tunables: Tunables,
+    contexts: InForce,
+    /// What each request changed, oldest first.
+    changes: VecDeque<Vec<Change>>,
+}
+
+impl Settings {
+    pub fn new(tunables: Tunables, contexts: InForce) -> Self {
+        Self {
+            tunables,
+            contexts,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// The values that are to be in force.
+    pub fn tunables(&self) -> Tunables {
+        self.tunables
+    }
+
+    pub fn contexts(&self) -> &InForce {
+        &self.contexts
+    }
+
+    /// Does what is asked, at this second since 1970. `look` is how to find out what the
+    /// BPF side has of a task, if it has that.
+    pub fn answer(
+        &mut self,
+        request: &Request,
+        by: Peer,
+        at: u64,
+        look: impl FnOnce(u32) -> Result<Option<Seen>>,
+    ) -> Answer {
+        let answer = match request {
+            Request::Get => Ok(Answer::Values(self.values())),
+            Request::Changes => Ok(Answer::Changes(
+                self.changes.iter().flatten().cloned().collect(),
+            )),
+            Request::Set(wanted) => self.set(wanted, by, at).map(Answer::Changed),
+            Request::Undo => self.undo(by, at).map(Answer::Changed),
+            Request::Reload => self.reload().map(Answer::Reloaded),
+            Request::Explain(pid) => self.explain(*pid, look).map(Answer::Explained),
+        };
+        answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")))
+    }
+
+    /// Reads the file of contexts again; after an error all is as before.
+    pub fn reload(&mut self) -> Result<String> {
+        self.contexts.reload()?;
+        Ok(self.contexts.to_string())
+    }
+
+    fn explain(
+        &mut self,
+        pid: u32,
+        look: impl FnOnce(u32) -> Result<Option<Seen>>,
+    ) -> Result<Box<Explained>> {
+        let seen = look(pid)?.ok_or(Error::NoTask(pid))?;
+        Ok(Box::new(Explained::new(
+            pid,
+            &seen,
+            &self.contexts,
+            &self.tunables,
+        )))
+    }
+
+    fn values(&mut self) -> Vec<Assignment> {
+        std::iter::once(MODE)
+            .chain(KNOBS.iter().map(|knob| knob.name))
+            .filter_map(|key| {
+                let value = *field(&mut self.tunables, key)?;
+                Some(Assignment::new(key, text(key, value)))
+            })
+            .collect()
+    }
+
+    fn set(&mut self, wanted: &[Assignment], by: Peer, at: u64) -> Result<Vec<Change>> {
+        let mut tunables = self.tunables;
+        let mut changed = Vec::new();
+        for (i, assignment) in wanted.iter().enumerate() {
+            let (key, value) = (&assignment.key, assignment.check()?);
+            if wanted[..i].iter().any(|before| before.key == *key) {
+                return Err(Error::Twice(key.clone()).into());
+            }
+            let Some(now) = field(&mut tunables, key) else {
+                continue;
+            };
+            let before = std::mem::replace(now, value);
+            if before != value {
+                changed.push(Change {
+                    key: key.clone(),
+                    before: text(key, before),
+                    after: text(key, value),
+                    at,
+                    by,
+                });
+            }
+        }
+        self.tunables = tunables;
+        self.contexts.touch();
+        if !changed.is_empty() {
+            self.changes.push_back(changed.clone());
+            if self.changes.len() > REMEMBERED {
+                self.changes.pop_front();
+            }
+        }
+        Ok(changed)
+    }
+
+    fn undo(&mut self, by: Peer, at: u64) -> Result<Vec<Change>> {
+        let last = self.changes.pop_back().ok_or(Error::NothingToUndo)?;
+        let mut back = Vec::new();
+        for change in last {
+            let assignment = Assignment::new(&change.key, &change.before);
+            let value = assignment.check()?;
+            if let Some(now) = field(&mut self.tunables, &change.key) {
+                *now = value;
+            }
+            self.contexts.touch();
+            back.push(Change {
+                before: change.after,
+                after: change.before,
+                at,
+                by,
+                ..change
+            });
+        }
+        Ok(back)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::Mode;
+    use proptest::prelude::*;
+
+    const ME: Peer = Peer { uid: 0, pid: 7 };
+
+    /// There are no tasks here.
+    fn nobody(_: u32) -> Result<Option<Seen>> {
+        Ok(None)
+    }
+
+    fn set(texts: &[&str]) -> Request {
+        let split = |text: &&str| {
+            let (key, value) = text.split_once('=').unwrap();
+            Assignment::new(key, value)
+        };
+        Request::Set(texts.iter().map(split).collect())
+    }
+
+    fn error(knobs: &mut Settings, request: &Request) -> String {
+        match knobs.answer(request, ME, 1, nobody) {
+            Answer::Error(error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_in_force_and_remembered() {
+        let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+        let answer = knobs.answer(
+            &set(&["slice_us=2000", "mode=nest", "spin=1"]),
+            ME,
+            5,
+            nobody,
+        );
+        let change = |key: &str, before: &str, after: &str| Change {
+            key: key.into(),
+            before: before.into(),
+            after: after.into(),
+            at: 5,
+            by: ME,
+        };
+        let slice = change("slice_us", "4000", "2000");
+        let mode = change("mode", "auto", "nest");
+        // spin was so already.
+        let want = vec![slice.clone(), mode.clone()];
+        assert_eq!(answer, Answer::Changed(want.clone()));
+        assert_eq!(knobs.tunables().slice_us, 2000);
+        assert_eq!(knobs.tunables().mode, Mode::Nest as u64);
+        let Answer::Values(values) = knobs.answer(&Request::Get, ME, 6, nobody) else {
+            panic!("no values");
+        };
+        assert_eq!(values.len(), KNOBS.len() + 1);
+        assert!(values.contains(&Assignment::new("mode", "nest")));
+        assert!(values.contains(&Assignment::new("slice_us", 2000)));
+        let changes = knobs.answer(&Request::Changes, ME, 7, nobody);
+        assert_eq!(changes, Answer::Changes(want));
+    }
+
+    #[test]
+    fn a_wrong_one_changes_nothing() {
+        let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+        for (wrong, why) in [
+            ("slice_u=1000", "did you mean slice_us?"),
+            ("slice_us=1", "not a whole number in 100..=100000 (us)"),
+            ("slice_us=1ms", "not a whole number"),
+            ("mode=fast", "not one of off, fork-local"),
+            ("locks=0", "start it with --locks"),
+            ("lag_us=1", "`lag_us` is given twice"),
+            ("=1", "there is no knob ``"),
+        ] {
+            let message = error(&mut knobs, &set(&["lag_us=7", "preempt_after_us=9", wrong]));
+            assert!(message.contains(why), "{message}");
+            assert_eq!(knobs.tunables(), Tunables::new(Mode::Auto), "{wrong}");
+        }
+        let message = error(&mut knobs, &Request::Undo);
+        assert!(message.contains("nothing was changed"), "{message}");
+    }
+
+    #[test]
+    fn changes_are_taken_back_from_the_last() {
+        let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+        knobs.answer(&set(&["slice_us=2000", "lag_us=1"]), ME, 1, nobody);
+        knobs.answer(&set(&["slice_us=3000"]), ME, 2, nobody);
+        knobs.answer(&set(&["slice_us=3000"]), ME, 3, nobody); // changes nothing
+        let Answer::Changed(back) = knobs.answer(&Request::Undo, ME, 4, nobody) else {
+            panic!("nothing undone");
+        };
+        assert_eq!(
+            (back[0].before.as_str(), back[0].after.as_str(), back[0].at),
+            ("3000", "2000", 4)
+        );
+        assert_eq!(knobs.tunables().slice_us, 2000);
+        knobs.answer(&Request::Undo, ME, 5, nobody);
+        assert_eq!(knobs.tunables(), Tunables::new(Mode::Auto));
+        error(&mut knobs, &Request::Undo);
+    }
+
+    #[test]
+    fn a_bounded_number_of_changes_is_remembered() {
+        let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+        for us in 0..REMEMBERED + 50 {
+            knobs.answer(&set(&[&format!("slice_us={}", 1000 + us)]), ME, 1, nobody);
+        }
+        assert_eq!(knobs.changes.len(), REMEMBERED);
+        for _ in 0..REMEMBERED {
+            assert!(matches!(
+                knobs.answer(&Request::Undo, ME, 1, nobody),
+                Answer::Changed(_)
+            ));
+        }
+        error(&mut knobs, &Request::Undo);
+        assert_eq!(knobs.tunables().slice_us, 1000 + 49);
+    }
+
+    proptest! {
+        /// Whatever is asked: values stay in their ranges, an error changes nothing,
+        /// and what was set can be undone.
+        #[test]
+        fn any_request_is_answered(
+            keys in proptest::collection::vec((0..KNOBS.len() + 3, any::<u64>(), any::<bool>()), 0..6),
+        ) {
+            let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+            let before = knobs.tunables();
+            let assignments = keys.iter().map(|(i, value, fits)| match KNOBS.get(*i) {
+                Some(knob) if *fits => {
+                    let span = knob.max - knob.min + 1;
+                    Assignment::new(knob.name, knob.min + value % span)
+                }
+                Some(knob) => Assignment::new(knob.name, value),
+                None => Assignment::new(if *fits { MODE } else { "" }, if *i % 2 == 0 { "nest" } else { "?" }),
+            });
+            let answer = knobs.answer(&Request::Set(assignments.collect()), ME, 1, nobody);
+            let mut after = knobs.tunables();
+            for knob in KNOBS {
+                let value = *after.knob_mut(knob.name).unwrap();
+                prop_assert!((knob.min..=knob.max).contains(&value));
+            }
+            match answer {
+                Answer::Error(_) => prop_assert_eq!(after, before),
+                Answer::Changed(changes) if changes.is_empty() => prop_assert_eq!(after, before),
+                _ => {
+                    knobs.answer(&Request::Undo, ME, 2, nobody);
+                    prop_assert_eq!(knobs.tunables(), before);
+                }
+            }
+        }
+    }
+}

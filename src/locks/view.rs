@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_freqlock locks`: which locks, in which order, and the table of them.
+
+use super::names::Names;
+use super::{LockProfile, LockProfiles};
+use crate::cgroups::is_below;
+use crate::interval;
+use crate::stats::{self, target};
+use crate::units::time;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use comfy_table::{presets, CellAlignment, Table};
+use serde::Serialize;
+use std::io::Write;
+use std::time::Duration;
+
+/// Print the locks that tasks waited for: how long, and what became of the holders
+///
+/// Of a lock is known when a task sleeps for it and its holder can be told, or what
+/// its threads say by hints. Times are of waits that are over;
+/// p50 and p99 are up to a quarter too long.
+#[derive(Debug, clap::Args)]
+pub struct LocksArgs {
+    /// Print what happened in each so many seconds, until interrupted, instead of
+    /// what happened since the scheduler started
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    pub interval: Option<Duration>,
+
+    /// Only locks of this process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u64>,
+
+    /// Only locks whose first waiter's process has this name
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<String>,
+
+    /// Only locks whose first waiter was in this cgroup or in one below
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
+
+    /// Only locks with this in their name: module+offset, or a symbol of the kernel
+    #[arg(long, value_name = "TEXT")]
+    pub lock: Option<String>,
+
+    /// Only locks whose first waiter waited in a function with this in its name
+    #[arg(long, value_name = "TEXT")]
+    pub function: Option<String>,
+
+    /// What to sort by, the most first
+    #[arg(long, value_enum, default_value_t = Sort::Total)]
+    pub sort: Sort,
+
+    /// So many locks at most
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+
+    /// Print JSON, one document for each interval
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Time waited by all together
+    Total,
+    Waits,
+    P99,
+    Longest,
+    /// Mean time from the first wait to the handover
+    Hold,
+    /// Holders preempted while somebody waited
+    Preempted,
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    interval::parse(text, 0.1..=86_400.0)
+}
+
+/// One lock with names for its numbers; times in ns.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    lock: String,
+    kind: String,
+    function: Option<String>,
+    pid: Option<u64>,
+    comm: String,
+    cgroup: String,
+    waits: u64,
+    wait_total_ns: u64,
+    wait_p50_ns: u64,
+    wait_p99_ns: u64,
+    wait_longest_ns: u64,
+    holds: u64,
+    hold_mean_ns: u64,
+    holds_on_small_cpus: u64,
+    holders_preempted: u64,
+}
+
+/// Prints once, or again and again until that fails or the scheduler ends.
+pub fn print(args: &LocksArgs) -> Result<()> {
+    let mut names = Names::default();
+    let mut now: LockProfiles = stats::fetch(target::LOCKS)?;
+    let Some(interval) = args.interval else {
+        return show(args, &now, &mut names);
+    };
+    loop {
+        std::thread::sleep(interval);
+        let before = now;
+        now = stats::fetch(target::LOCKS)?;
+        names.forget_processes();
+        show(args, &now.since(&before), &mut names)?;
+    }
+}
+
+fn show(args: &LocksArgs, profiles: &LockProfiles, names: &mut Names) -> Result<()> {
+    let lines = select(args, profiles, |lock| line(lock, names));
+    let text = if args.json {
+        serde_json::to_string(&lines)? + "\n"
+    } else {
+        text(profiles, &lines)
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
+}
+
+/// Cheap tests first, names for what is left only, and those in order.
+fn select(
+    args: &LocksArgs,
+    profiles: &LockProfiles,
+    mut line: impl FnMut(&LockProfile) -> Line,
+) -> Vec<Line> {
+    let mut locks: Vec<&LockProfile> = profiles
+        .locks
+        .iter()
+        .filter(|l| args.pid.is_none_or(|pid| l.tgid == pid))
+        .filter(|l| args.comm.as_ref().is_none_or(|comm| l.comm == *comm))
+        .collect();
+    locks.sort_by_key(|l| (std::cmp::Reverse(rank(args.sort, l)), l.tgid, l.addr));
+    locks
+        .into_iter()
+        .map(&mut line)
+        .filter(|l| (args.cgroup.as_ref()).is_none_or(|path| is_below(&l.cgroup, path)))
+        .filter(|l| (args.lock.as_ref()).is_none_or(|text| l.lock.contains(text)))
+        .filter(|l| match (&args.function, &l.function) {
+            (Some(text), Some(function)) => function.contains(text),
+            (wanted, _) => wanted.is_none(),
+        })
+        .take(args.top)
+        .collect()
+}
+
+fn rank(sort: Sort, lock: &LockProfile) -> u64 {
+    match sort {
+        Sort::Total => lock.wait_ns,
+        Sort::Waits => lock.waits,
+        Sort::P99 => lock.wait_quantile_ns(0.99),
+        Sort::Longest => lock.wait_longest_ns,
+        Sort::Hold => lock.hold_mean_ns(),
+        Sort::Preempted => lock.preempted,
+    }
+}
+
+fn line(lock: &LockProfile, names: &mut Names) -> Line {
+    Line {
+        lock: names.lock(lock),
+        kind: lock.kind.clone(),
+        function: names.function(lock),
+        pid: (!lock.is_kernel()).then_some(lock.tgid),
+        comm: lock.comm.clone(),
+        cgroup: names.cgroups.path(lock.cgroup),
+        waits: lock.waits,
+        wait_total_ns: lock.wait_ns,
+        wait_p50_ns: lock.wait_quantile_ns(0.5),
+        wait_p99_ns: lock.wait_quantile_ns(0.99),
+        wait_longest_ns: lock.wait_longest_ns,
+        holds: lock.holds,
+        hold_mean_ns: lock.hold_mean_ns(),
+        holds_on_small_cpus: lock.holds_small,
+        holders_preempted: lock.preempted,
+    }
+}
+
+const HEADER: [&str; 11] = [
+    "lock",
+    "kind",
+    "in",
+    "process",
+    "waits",
+    "total",
+    "p50",
+    "p99",
+    "longest",
+    "held",
+    "preempted",
+];
+/// Where only some CPUs are large.
+const HEADER_SMALL: &str = "on small";
+/// Columns of words.
+const LEFT: usize = 4;
+
+fn text(profiles: &LockProfiles, lines: &[Line]) -> String {
+    let listed = profiles.locks.len() as u64;
+    let forgotten = match profiles.seen.saturating_sub(listed) {
+        0 => String::new(),
+        n => format!(", {n} more are quiet or forgotten"),
+    };
+    if lines.is_empty() {
+        return format!("no lock to show; {listed} were waited for{forgotten}\n");
+    }
+    let capacity_differs = profiles.capacity_differs != 0;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let small = capacity_differs.then_some(HEADER_SMALL);
+    table.set_header(HEADER.into_iter().chain(small));
+    for line in lines {
+        let process = match line.pid {
+            Some(pid) => format!("{} {pid}", line.comm),
+            None => format!("{}, kernel", line.comm),
+        };
+        let mut cells = vec![
+            line.lock.clone(),
+            line.kind.clone(),
+            line.function.clone().unwrap_or_else(|| "?".into()),
+            process,
+            line.waits.to_string(),
+            time(line.wait_total_ns),
+            time(line.wait_p50_ns),
+            time(line.wait_p99_ns),
+            time(line.wait_longest_ns),
+            time(line.hold_mean_ns),
+            line.holders_preempted.to_string(),
+        ];
+        if capacity_differs {
+            let percent = 100 * line.holds_on_small_cpus / line.holds.max(1);
+            cells.push(format!("{percent}%"));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(LEFT) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{} of {listed} locks that were waited for{forgotten}\n{table}\n",
+        lines.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: LocksArgs,
+    }
+
+    fn args(words: &[&str]) -> LocksArgs {
+        let words = std::iter::once("locks").chain(words.iter().copied());
+        Command::try_parse_from(words).unwrap().args
+    }
+
+    fn lock(addr: u64, tgid: u64, waits: u64, longest: u64) -> LockProfile {
+        LockProfile {
+            addr,
+            tgid,
+            comm: format!("p{tgid}"),
+            kind: "futex".into(),
+            waits,
+            wait_ns: waits * 10,
+            wait_longest_ns: longest,
+            ..Default::default()
+        }
+    }
+
+    fn profiles() -> LockProfiles {
+        LockProfiles {
+            locks: vec![lock(1, 7, 5, 900), lock(2, 7, 9, 100), lock(3, 8, 7, 500)],
+            seen: 5,
+            capacity_differs: 0,
+        }
+    }
+
+    fn shown(words: &[&str]) -> Vec<String> {
+        let name = |lock: &LockProfile| Line {
+            lock: format!("mod+{:#x}", lock.addr),
+            function: (lock.addr != 3).then(|| format!("fn{}", lock.addr)),
+            cgroup: format!("/slice/{}", lock.tgid),
+            ..line(lock, &mut Names::default())
+        };
+        let lines = select(&args(words), &profiles(), name);
+        lines.into_iter().map(|l| l.lock).collect()
+    }
+
+    #[test]
+    fn the_most_waited_for_comes_first() {
+        assert_eq!(shown(&[]), ["mod+0x2", "mod+0x3", "mod+0x1"]);
+        assert_eq!(
+            shown(&["--sort=longest"]),
+            ["mod+0x1", "mod+0x3", "mod+0x2"]
+        );
+        assert_eq!(shown(&["--top=1"]), ["mod+0x2"]);
+    }
+
+    #[test]
+    fn locks_are_chosen_by_process_cgroup_name_and_function() {
+        assert_eq!(shown(&["--pid=8"]), ["mod+0x3"]);
+        assert_eq!(shown(&["--comm=p7"]), ["mod+0x2", "mod+0x1"]);
+        assert_eq!(shown(&["--cgroup=/slice/8"]), ["mod+0x3"]);
+        assert_eq!(shown(&["--cgroup=/slice/"]).len(), 3);
+        assert_eq!(shown(&["--cgroup=/"]).len(), 3);
+        assert_eq!(shown(&["--cgroup=/sli"]).len(), 0);
+        assert_eq!(shown(&["--lock=0x1"]), ["mod+0x1"]);
+        assert_eq!(shown(&["--function=fn"]), ["mod+0x2", "mod+0x1"]);
+        assert_eq!(shown(&["--function=fn2", "--pid=8"]).len(), 0);
+    }
+
+    #[test]
+    fn the_table_says_what_was_forgotten() {
+        let lines = select(&args(&["--top=2"]), &profiles(), |l| {
+            line(l, &mut Names::default())
+        });
+        let table = text(&profiles(), &lines);
+        assert!(table.starts_with("2 of 3 locks"), "{table}");
+        assert!(table.contains("2 more are quiet or forgotten"), "{table}");
+        assert!(!table.contains(HEADER_SMALL), "{table}");
+        let hybrid = LockProfiles {
+            capacity_differs: 1,
+            ..profiles()
+        };
+        assert!(text(&hybrid, &lines).contains(HEADER_SMALL));
+        assert!(text(&hybrid, &[]).starts_with("no lock to show"));
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for bad in ["--interval=0", "--interval=x", "--top=-1", "--sort=name"] {
+            assert!(Command::try_parse_from(["locks", bad]).is_err(), "{bad}");
+        }
+    }
+}

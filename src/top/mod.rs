@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_freqlock top`: CPUs, tasks, locks, inversions and statistics of the running
+//! scheduler, again and again. What is on the screen and what keys do is decided in
+//! [`screen`]; here it meets the terminal, and where there is none, plain text.
+
+mod screen;
+
+use crate::interval;
+use crate::telemetry::{By, Look};
+use anyhow::{Context, Result};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use screen::{Page, Screen};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Watch CPUs, tasks, locks and priority inversions of the running scheduler
+///
+/// Figures are of the last interval. Where standard output is no terminal, plain text
+/// is printed once an interval.
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
+    pub interval: Duration,
+
+    /// End after so many looks
+    #[arg(short = 'n', long, value_name = "N")]
+    pub iterations: Option<u64>,
+
+    /// What makes a line of tasks
+    #[arg(long, value_enum, default_value_t = By::Task)]
+    pub by: By,
+
+    /// Only lines with this in their name, or of this PID, or of this cgroup if it
+    /// begins with a slash
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub filter: String,
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    interval::parse(text, 0.1..=3600.0)
+}
+
+/// Watches until told to end, or until the scheduler has ended.
+pub fn run(args: &TopArgs) -> Result<()> {
+    let screen = Screen::new(args.by, &args.filter, Look::take()?);
+    if std::io::stdout().is_terminal() {
+        let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
+        let ended = watch(args, screen, &mut terminal);
+        ratatui::restore();
+        return ended;
+    }
+    plain(args, screen)
+}
+
+fn watch(
+    args: &TopArgs,
+    mut screen: Screen,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> Result<()> {
+    let (mut interval, mut looks) = (args.interval, 0);
+    let mut next = Instant::now() + interval;
+    loop {
+        terminal
+            .draw(|frame| screen.draw(frame))
+            .context("cannot write to the terminal")?;
+        let left = next.saturating_duration_since(Instant::now());
+        if event::poll(left).context("cannot read keys")? {
+            match event::read().context("cannot read keys")? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    match screen.key(key, interval) {
+                        Page::End => return Ok(()),
+                        Page::Again(wanted) => interval = wanted,
+                    }
+                }
+                _ => {}
+            }
+            continue;
+        }
+        next = Instant::now() + interval;
+        if !screen.is_paused() {
+            screen.take(Look::take()?);
+        }
+        looks += 1;
+        if args.iterations.is_some_and(|most| looks >= most) {
+            return Ok(());
+        }
+    }
+}
+
+fn plain(args: &TopArgs, mut screen: Screen) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let mut looks = 0;
+    while args.iterations.is_none_or(|most| looks < most) {
+        std::thread::sleep(args.interval);
+        screen.take(Look::take()?);
+        out.write_all(screen.text().as_bytes())
+            .and_then(|()| out.flush())
+            .context("cannot write to standard output")?;
+        looks += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What `top` shows, as text and drawn, and what its keys change.
+
+use crate::cgroups::Cgroups;
+use crate::telemetry::{By, Cpu, Filter, Look, Report, TASK_STATS};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph};
+use ratatui::Frame;
+use std::collections::HashMap;
+use std::time::Duration;
+
+const KEYS: &str = "q end  TAB view  b by  s sort  / filter  p pause  +- interval  arrows scroll";
+/// Columns of a CPU.
+const CPU_WIDTH: usize = 26;
+/// Episodes that are shown.
+const EPISODES: usize = 200;
+/// Intervals that + and - choose from, ms.
+const INTERVALS: [u64; 7] = [100, 250, 500, 1000, 2000, 5000, 10_000];
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Page {
+    End,
+    /// The same, with this interval.
+    Again(Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Tasks,
+    Inversions,
+    Statistics,
+}
+
+pub struct Screen {
+    view: View,
+    by: By,
+    /// In [`TASK_STATS`].
+    sort: usize,
+    filter: String,
+    /// What is being typed.
+    typed: Option<String>,
+    paused: bool,
+    scroll: u16,
+    now: Look,
+    before: Look,
+    cgroups: Cgroups,
+}
+
+impl Screen {
+    pub fn new(by: By, filter: &str, first: Look) -> Self {
+        Self {
+            view: View::Tasks,
+            by,
+            sort: 0,
+            filter: filter.into(),
+            typed: None,
+            paused: false,
+            scroll: 0,
+            before: first.clone(),
+            now: first,
+            cgroups: Cgroups::default(),
+        }
+    }
+
+    pub fn take(&mut self, look: Look) {
+        self.before = std::mem::replace(&mut self.now, look);
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Does what a key stands for.
+    pub fn key(&mut self, key: KeyEvent, interval: Duration) -> Page {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return Page::End;
+        }
+        if let Some(typed) = &mut self.typed {
+            match key.code {
+                KeyCode::Char(c) => typed.push(c),
+                KeyCode::Backspace => drop(typed.pop()),
+                KeyCode::Esc => self.typed = None,
+                KeyCode::Enter => self.filter = self.typed.take().unwrap_or_default(),
+                _ => {}
+            }
+            return Page::Again(interval);
+        }
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Page::End,
+            KeyCode::Tab => {
+                self.scroll = 0;
+                self.view = match self.view {
+                    View::Tasks => View::Inversions,
+                    View::Inversions => View::Statistics,
+                    View::Statistics => View::Tasks,
+                }
+            }
+            KeyCode::Char('b') => {
+                self.by = match self.by {
+                    By::Task => By::Process,
+                    By::Process => By::Command,
+                    By::Command => By::Cgroup,
+                    By::Cgroup => By::Task,
+                }
+            }
+            KeyCode::Char('s') => self.sort = (self.sort + 1) % TASK_STATS.len(),
+            KeyCode::Char('S') => {
+                self.sort = (self.sort + TASK_STATS.len() - 1) % TASK_STATS.len();
+            }
+            KeyCode::Char('/') => self.typed = Some(String::new()),
+            KeyCode::Char('p') => self.paused = !self.paused,
+            KeyCode::Char('+') => return Page::Again(other(interval, true)),
+            KeyCode::Char('-') => return Page::Again(other(interval, false)),
+            KeyCode::Down => self.scroll = self.scroll.saturating_add(1),
+            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::PageDown => self.scroll = self.scroll.saturating_add(20),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(20),
+            KeyCode::Home => self.scroll = 0,
+            _ => {}
+        }
+        Page::Again(interval)
+    }
+
+    fn report(&mut self, lines: usize) -> Report<'_> {
+        let cgroups = &mut self.cgroups;
+        let filter = Filter::parse(&self.filter);
+        Report::new(
+            (self.by, TASK_STATS[self.sort].name),
+            (lines, EPISODES),
+            &filter,
+            &self.now.telemetry,
+            Some(&self.before.telemetry),
+            |inode| cgroups.path(inode),
+        )
+    }
+
+    /// The present view, without the CPUs.
+    fn body(&mut self, lines: usize) -> String {
+        let (by, view) = (self.by, self.view);
+        match view {
+            View::Tasks => self.report(lines).table(by),
+            View::Inversions => self.report(0).inversions_text(),
+            View::Statistics => self.now.metrics.since(&self.before.metrics).table(),
+        }
+    }
+
+    /// Names of the tasks that run, by PID.
+    fn names(&self) -> HashMap<u32, &str> {
+        let tasks = self.now.telemetry.tasks.iter();
+        tasks.map(|t| (t.pid, t.comm.as_str())).collect()
+    }
+
+    /// All of it for a file or a pipe.
+    pub fn text(&mut self) -> String {
+        let names = self.names();
+        let cpus: Vec<String> = (self.now.cpus.cpus.iter())
+            .map(|cpu| cpu_text(cpu, &names))
+            .collect();
+        let rows: Vec<String> = cpus.chunks(4).map(|row| row.concat()).collect();
+        let table = self.body(40);
+        format!("{}\n{table}\n", rows.join("\n"))
+    }
+
+    pub fn draw(&mut self, frame: &mut Frame) {
+        let area = frame.area();
+        let in_row = (usize::from(area.width) / CPU_WIDTH).max(1);
+        let rows = self.now.cpus.cpus.len().div_ceil(in_row);
+        // A third of the screen at most.
+        let shown = rows.min(usize::from(area.height) / 3).max(1);
+        let [head, cpus, body, keys] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(shown as u16),
+            Constraint::Min(1),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(Paragraph::new(self.head(rows - shown.min(rows))), head);
+        frame.render_widget(Paragraph::new(self.cpu_lines(in_row)), cpus);
+        let lines = usize::from(area.height) + usize::from(self.scroll);
+        let text = self.body(lines);
+        let block = Block::bordered().title(self.title());
+        let body_text = Paragraph::new(text).block(block).scroll((self.scroll, 0));
+        frame.render_widget(body_text, body);
+        let bottom = match &self.typed {
+            Some(typed) => format!("filter by name, PID or /cgroup: {typed}_"),
+            None => KEYS.into(),
+        };
+        frame.render_widget(Paragraph::new(bottom), keys);
+    }
+
+    fn head(&self, hidden: usize) -> Line<'static> {
+        let mut head = format!("scx_freqlock: {} CPUs", self.now.cpus.cpus.len());
+        if hidden > 0 {
+            head += &format!(", {hidden} rows of them do not fit");
+        }
+        if !self.filter.is_empty() {
+            head += &format!("; only {}", self.filter);
+        }
+        if self.paused {
+            head += "; paused";
+        }
+        Line::styled(head, Style::new().add_modifier(Modifier::BOLD))
+    }
+
+    fn title(&self) -> String {
+        match self.view {
+            View::Tasks => format!(
+                "by {}, sorted by {}: {}",
+                format!("{:?}", self.by).to_lowercase(),
+                TASK_STATS[self.sort].name,
+                TASK_STATS[self.sort].desc
+            ),
+            View::Inversions => "priority inversions".into(),
+            View::Statistics => "statistics".into(),
+        }
+    }
+
+    fn cpu_lines(&self, in_row: usize) -> Vec<Line<'static>> {
+        let names = self.names();
+        let span = |cpu: &Cpu| {
+            let color = match (cpu.running, cpu.warm) {
+                (0, 0) => Color::Blue,
+                (0, _) => Color::Yellow,
+                _ => Color::Green,
+            };
+            Span::styled(cpu_text(cpu, &names), Style::new().fg(color))
+        };
+        let rows = self.now.cpus.cpus.chunks(in_row);
+        rows.map(|row| Line::from_iter(row.iter().map(span)))
+            .collect()
+    }
+}
+
+/// Number, speed, whether it is warm, and what runs there.
+fn cpu_text(cpu: &Cpu, names: &HashMap<u32, &str>) -> String {
+    let what = match (cpu.running, cpu.warm) {
+        (0, 0) => "idle".into(),
+        (0, _) => "idle, warm".into(),
+        (pid, _) => match names.get(&pid) {
+            Some(name) => name.to_string(),
+            None => pid.to_string(),
+        },
+    };
+    let percent = 100 * cpu.speed / 1024;
+    let text = format!("{:>4} {percent:>3}% {what}", cpu.id);
+    format!("{text:<width$.width$}", width = CPU_WIDTH)
+}
+
+/// The next longer or shorter interval.
+fn other(interval: Duration, longer: bool) -> Duration {
+    let ms = interval.as_millis() as u64;
+    let found = if longer {
+        INTERVALS.into_iter().find(|i| *i > ms)
+    } else {
+        INTERVALS.into_iter().rev().find(|i| *i < ms)
+    };
+    found.map_or(interval, Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::{Cpus, Episode, Task, TaskStats, Telemetry};
+    use ratatui::backend::TestBackend;
+    use ratatui::Terminal;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn task(pid: u32, comm: &str, run_ns: u64, wait_ns: u64) -> Task {
+        Task {
+            pid,
+            tgid: pid,
+            comm: comm.into(),
+            process: comm.into(),
+            stats: TaskStats {
+                run_ns,
+                wait_ns,
+                ..Default::default()
+            },
+            ..Default::default()
+        }
+    }
+
+    fn look(ms: u64) -> Look {
+        let cpu = |id, running, warm| Cpu {
+            id,
+            running,
+            warm,
+            speed: 512,
+            ..Default::default()
+        };
+        Look {
+            telemetry: Telemetry {
+                tasks: vec![
+                    task(7, "maker", ms * 900_000, 0),
+                    task(8, "waiter", ms * 100_000, ms * 700_000),
+                ],
+                episodes: vec![Episode {
+                    at_ns: ms,
+                    waiter_comm: "urgent".into(),
+                    ..Default::default()
+                }],
+                ..Default::default()
+            },
+            cpus: Cpus {
+                cpus: vec![cpu(0, 7, 1), cpu(1, 0, 1), cpu(2, 0, 0)],
+            },
+            metrics: crate::metrics::Metrics {
+                wake: ms,
+                ..Default::default()
+            },
+        }
+    }
+
+    fn screen() -> Screen {
+        let mut screen = Screen::new(By::Task, "", look(1000));
+        screen.take(look(2000));
+        screen
+    }
+
+    fn press(screen: &mut Screen, keys: &str) -> Page {
+        let mut page = Page::Again(SECOND);
+        for c in keys.chars() {
+            let code = match c {
+                '\t' => KeyCode::Tab,
+                '\n' => KeyCode::Enter,
+                c => KeyCode::Char(c),
+            };
+            page = screen.key(KeyEvent::from(code), SECOND);
+        }
+        page
+    }
+
+    /// The rows of a small terminal.
+    fn drawn(screen: &mut Screen) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(160, 20)).unwrap();
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
+        cells.chunks(160).map(|row| row.concat()).collect()
+    }
+
+    #[test]
+    fn cpus_and_tasks_of_the_last_interval_are_drawn() {
+        let rows = drawn(&mut screen());
+        assert!(rows[0].starts_with("scx_freqlock: 3 CPUs"), "{rows:?}");
+        assert!(rows[1].contains("0  50% maker"), "{rows:?}");
+        assert!(rows[1].contains("1  50% idle, warm"), "{rows:?}");
+        assert!(rows[1].contains("2  50% idle "), "{rows:?}");
+        let line = rows
+            .iter()
+            .position(|r| r.contains("maker") && r.contains("900 ms"));
+        let other = rows.iter().position(|r| r.contains("waiter"));
+        assert!(
+            line.unwrap() < other.unwrap(),
+            "the one that ran most is first"
+        );
+        assert!(rows[19].starts_with("q end"), "{rows:?}");
+    }
+
+    #[test]
+    fn keys_change_what_is_shown() {
+        let mut screen = screen();
+        press(&mut screen, "sss");
+        assert!(
+            screen.title().contains("sorted by wait_ns"),
+            "{}",
+            screen.title()
+        );
+        let text = screen.text();
+        assert!(text.find("waiter").unwrap() < text.rfind("maker").unwrap());
+        press(&mut screen, "S");
+        assert!(screen.title().contains("sorted by work_ns"));
+        press(&mut screen, "b");
+        assert!(screen.title().starts_with("by process"));
+        press(&mut screen, "\t");
+        assert!(screen.text().contains("urgent"), "{}", screen.text());
+        press(&mut screen, "\t");
+        assert!(screen.text().contains("wake=1000"), "{}", screen.text());
+        press(&mut screen, "p");
+        assert!(screen.is_paused());
+        assert_eq!(press(&mut screen, "+"), Page::Again(2 * SECOND));
+        assert_eq!(press(&mut screen, "-"), Page::Again(SECOND / 2));
+        assert_eq!(press(&mut screen, "q"), Page::End);
+    }
+
+    #[test]
+    fn a_filter_is_typed_and_can_be_given_up() {
+        let mut screen = screen();
+        press(&mut screen, "/wai");
+        assert!(
+            drawn(&mut screen)[19].ends_with("wai_".to_string().as_str())
+                || drawn(&mut screen)[19].contains("wai_")
+        );
+        press(&mut screen, "\n");
+        let table = screen.body(40);
+        assert!(
+            table.contains("waiter") && !table.contains("maker"),
+            "{table}"
+        );
+        press(&mut screen, "/7\n");
+        assert!(screen.body(40).contains("maker"), "a PID");
+        press(&mut screen, "/q");
+        screen.key(KeyEvent::from(KeyCode::Esc), SECOND);
+        assert_eq!(screen.filter, "7");
+    }
+
+    #[test]
+    fn a_terminal_of_any_size_is_drawn_on() {
+        for (width, height) in [(1, 1), (3, 2), (300, 5), (20, 200)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let mut screen = screen();
+            terminal.draw(|frame| screen.draw(frame)).unwrap();
+        }
+    }
+}

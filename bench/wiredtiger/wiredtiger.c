@@ -4,17 +4,19 @@
  * papers/000: a session that allocates a transaction's number makes all others,
  * which take a snapshot, spin until it is done, however long it does not run.
  *
- * wiredtiger FOLDER SECONDS SESSIONS CPUS NICED NICE
+ * wiredtiger FOLDER SECONDS SESSIONS CPUS NICED NICE BACKOFF
  *
  * Keys are chosen as YCSB does for its workload A: 100000 records, Zipfian with
  * 0.99, scrambled. Each update is a transaction of its own. With CPUS above 0 all
  * threads, the engine's too, run on so many CPUs only, the first ones that they
- * may use; NICED of the sessions have the nice value NICE, the others 0. Printed
+ * may use; NICED of the sessions have the nice value NICE, the others 0. With BACKOFF
+ * 0 an update that met another one is tried again at once. Printed
  * are the time of an update, retries included, and updates per second.
  */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
+#include <unistd.h>
 #include <wiredtiger.h>
 
 #include "../common.h"
@@ -124,12 +126,27 @@ static void load(WT_CONNECTION *connection)
 	check("close", session->close(session, NULL));
 }
 
+static bool backs_off;
+
+/*
+ * How long to sleep before a transaction is tried again, us: what MongoDB, whose
+ * engine this is, does after a write conflict (logAndBackoff() in
+ * src/mongo/util/log_and_backoff.cpp).
+ */
+static unsigned int backoff_us(unsigned int tries)
+{
+	if (!backs_off || tries < 4)
+		return 0;
+	return tries < 10 ? 1000 : tries < 100 ? 5000 : 10000;
+}
+
 /* One transaction, again and again until no other one has come in its way. */
 static void update(WT_SESSION *session, WT_CURSOR *cursor, uint64_t key, WT_ITEM *value)
 {
+	unsigned int tries;
 	int error;
 
-	for (;;) {
+	for (tries = 1;; tries++) {
 		check("begin_transaction", session->begin_transaction(session, NULL));
 		cursor->set_key(cursor, key);
 		cursor->set_value(cursor, value);
@@ -141,6 +158,8 @@ static void update(WT_SESSION *session, WT_CURSOR *cursor, uint64_t key, WT_ITEM
 		if (error != WT_ROLLBACK)
 			wt_fail("update", error);
 		check("rollback_transaction", session->rollback_transaction(session, NULL));
+		if (backoff_us(tries))
+			usleep(backoff_us(tries));
 	}
 }
 
@@ -237,8 +256,9 @@ int main(int argc, char **argv)
 	uint64_t seconds, elapsed_ns;
 	int cpus, nice;
 
-	if (argc != 7) {
-		fprintf(stderr, "usage: wiredtiger FOLDER SECONDS SESSIONS CPUS NICED NICE\n");
+	if (argc != 8) {
+		fprintf(stderr,
+			"usage: wiredtiger FOLDER SECONDS SESSIONS CPUS NICED NICE BACKOFF\n");
 		return 2;
 	}
 	seconds = number(argv[2], 1, MAX_SECONDS);
@@ -246,6 +266,7 @@ int main(int argc, char **argv)
 	cpus = number(argv[4], 0, CPU_SETSIZE);
 	nr_niced = number(argv[5], 0, nr);
 	nice = number(argv[6], -20, 19);
+	backs_off = number(argv[7], 0, 1);
 
 	if (cpus)
 		restrict_to(cpus);

@@ -15,6 +15,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "intf.h"
+#include "hint.h"
 
 enum { MAX_THREADS = 16384, MAX_LIARS = 16 };
 
@@ -32,6 +34,25 @@ struct words {
 	uint32_t nusers, kind, rest[11];
 };
 
+/*
+ * Hints of locks that are few, so that liars meet, by holders that are anybody; now
+ * and then shown at addresses where none is, or none any more.
+ */
+static void lie_by_hint(volatile struct fl_hint *hint, int32_t owner, unsigned int *seed)
+{
+	uintptr_t nowhere[] = { 0, 8, (uintptr_t)hint + 4093, ~0xffful, (uintptr_t)&seed };
+
+	hint->version = rand_r(seed) % 16 ? FL_HINT_VERSION : rand_r(seed);
+	hint->owner = rand_r(seed) % 2 ? owner : 0;
+	hint->holds = rand_r(seed) % 4;
+	hint->waits_for = rand_r(seed) % 4;
+	if (rand_r(seed) % 64 == 0)
+		futex((void *)nowhere[rand_r(seed) % 5], FUTEX_WAIT_PRIVATE, FL_HINT_SHOW, NULL);
+	else if (rand_r(seed) % 4 == 0)
+		futex((void *)hint, FUTEX_WAIT_PRIVATE, FL_HINT_SHOW, NULL);
+	burn_us(100);
+}
+
 /* Waits on words of which each is made up, or a real TID of this process or another. */
 static void *liar(void *arg)
 {
@@ -41,7 +62,10 @@ static void *liar(void *arg)
 	unsigned int seed = 1 + (long)arg;
 	struct words w;
 	long *told = malloc(sizeof(*told));
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (page == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
 	*told = 0;
 	while (clock_ns(CLOCK_MONOTONIC) < end) {
 		int32_t owners[] = { 0,
@@ -74,8 +98,10 @@ static void *liar(void *arg)
 		else
 			futex(&w, rand_r(&seed) % 2 ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, w.lock,
 			      &short_while);
+		lie_by_hint(page, owner, &seed);
 		++*told;
 	}
+	munmap(page, 4096);
 	return told;
 }
 

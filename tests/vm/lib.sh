@@ -16,6 +16,7 @@ load=$loads/load
 locks=$loads/locks
 badlocks=$loads/badlocks
 spinner=$loads/spinner
+figures=$loads/figures
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -25,6 +26,7 @@ expectations=0
 log=''            # what the scheduler has said so far
 scheduler_pid=''
 background=()     # processes to end with the test
+litter=()         # files and folders to remove at its end
 declare -A got=() stat=()
 
 fail() {
@@ -64,10 +66,12 @@ await_state() {
     done
 }
 
-# Runs the scheduler without waiting for anything; it talks into a pipe.
+# Runs the scheduler without waiting for anything; it talks into a pipe. CPUs are
+# equally fast unless a test says otherwise: what a busy host does to emulated
+# ones would be measured as speeds and costs of moves.
 launch() {
     log=''
-    exec {scheduler_out}< <(exec "$scheduler" "$@" 2>&1)
+    exec {scheduler_out}< <(exec "$scheduler" --no-calibrate --speed-floor=1024 "$@" 2>&1)
     scheduler_pid=$!
 }
 
@@ -194,6 +198,7 @@ clean_up() {
     trap - EXIT
     [[ -z $scheduler_pid ]] || kill -KILL "$scheduler_pid" 2>/dev/null || true
     ((${#background[@]} == 0)) || kill -KILL "${background[@]}" 2>/dev/null || true
+    ((${#litter[@]} == 0)) || rm -rf "${litter[@]}"
     if ((status == 0 && expectations == 0)); then
         echo 'the test expected nothing' >&2
         status=1

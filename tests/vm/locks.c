@@ -7,8 +7,14 @@
  *   locks chain n=50 depth=4 hold-us=2000 hogs=4
  *   locks condvar n=200 | semaphore n=200 | barrier n=200
  *   locks big n=20 cpu=0 from=1 hold-us=20000
+ *   locks hinted n=20 cpu=0 hold-us=5000 owner=0
  */
+#include <stdatomic.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include "threads.h"
+#include "intf.h"
+#include "hint.h"
 
 enum { MAX_CHAIN = 16 };
 
@@ -314,9 +320,78 @@ static void cmd_big(void)
 	printf("holds=%ld moved=%ld\n", n, moved);
 }
 
+/* ---- a lock that nobody sees, but for what its threads say ---- */
+
+static _Atomic int spinlock;
+static _Thread_local volatile struct fl_hint hint = { .version = FL_HINT_VERSION };
+
+static void show_hint(void)
+{
+	if (syscall(SYS_futex, &hint, FUTEX_WAIT_PRIVATE, FL_HINT_SHOW, NULL) != -1 ||
+	    errno != EAGAIN)
+		die("the hint was not refused as it should be: %s", strerror(errno));
+}
+
+static void *spin_holder(void *arg)
+{
+	set_nice(19);
+	pin(*(int *)arg);
+	show_hint();
+	for (;;) {
+		wait_for(&go[0]);
+		if (stop)
+			return NULL;
+		hint.holds = (uint64_t)&spinlock;
+		atomic_store(&spinlock, gettid());
+		sem_post(&is_held);
+		burn_us(hold_us);
+		atomic_store(&spinlock, 0);
+		hint.holds = 0;
+	}
+}
+
+/*
+ * One of the highest priority waits for a lock of one of the lowest, on one CPU, without
+ * sleeping, and with work in between, so that its loop looks like any other.
+ */
+static void cmd_hinted(void)
+{
+	int cpu = number("cpu", 0), owner;
+	long n = number("n", 20), tell = number("owner", 0);
+	volatile uint64_t sum = 0;
+	pthread_t it;
+
+	hold_us = number("hold-us", 5000);
+	set_nice(-20);
+	it = start(spin_holder, &cpu);
+	pin(cpu);
+	show_hint();
+	for (long i = 0; i < n; i++) {
+		uint64_t begin;
+
+		sem_post(&go[0]);
+		wait_for(&is_held);
+		begin = clock_ns(CLOCK_MONOTONIC);
+		while ((owner = atomic_load(&spinlock))) {
+			hint.owner = tell ? owner : 0;
+			hint.waits_for = (uint64_t)&spinlock;
+			for (int j = 0; j < 1000; j++)
+				sum = sum * 31 + j;
+		}
+		hint.waits_for = 0;
+		note_wait(clock_ns(CLOCK_MONOTONIC) - begin);
+	}
+	stop = true;
+	sem_post(&go[0]);
+	pthread_join(it, NULL);
+	print_waits();
+	printf("\n");
+}
+
 static const struct command commands[] = {
 	{ "inversion", cmd_inversion }, { "chain", cmd_chain },     { "condvar", cmd_condvar },
 	{ "semaphore", cmd_semaphore }, { "barrier", cmd_barrier }, { "big", cmd_big },
+	{ "hinted", cmd_hinted },
 };
 
 int main(int argc, char **argv)

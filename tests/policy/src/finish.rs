@@ -122,6 +122,12 @@ proptest! {
         prop_assert_eq!(policy!(finish_displaced(run, 0)), 0);
     }
 
+    #[test]
+    fn cold_caches_double_the_time_at_most(cold in any_time(), run in any_time()) {
+        let cost = policy!(finish_cold(cold, run));
+        prop_assert!(cost == cold || (cost == run && run < cold));
+    }
+
     /// The area of what is lost: a rectangle while the core runs, a triangle after.
     #[test]
     fn others_lose_a_share_of_the_time(

@@ -4,12 +4,14 @@
 //! what a closed form in floating point says.
 #![cfg(test)]
 
+mod context;
 mod deadline;
 mod donate;
 mod finish;
 mod learn;
 mod lock;
 mod modes;
+mod profile;
 mod speed;
 mod spin;
 

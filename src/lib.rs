@@ -25,6 +25,7 @@ pub mod openmetrics;
 pub mod predictions;
 pub mod preflight;
 pub mod promises;
+pub mod raw;
 pub mod report;
 pub mod stats;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use crate::histogram;
 use crate::intf;
+use crate::raw;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -60,19 +61,12 @@ pub struct LockProfiles {
 impl LockProfile {
     /// From a value of the map `lock_profiles`; none where it is not filled yet.
     pub fn from_map(value: &[u8]) -> Option<Self> {
-        if value.len() != size_of::<intf::fl_lock_profile>() {
-            return None;
-        }
-        // SAFETY: as many bytes as the struct has, which is made of integers alone.
-        let raw: intf::fl_lock_profile = unsafe { std::ptr::read_unaligned(value.as_ptr().cast()) };
-        let comm: Vec<u8> = (raw.comm.iter().map(|c| *c as u8))
-            .take_while(|c| *c != 0)
-            .collect();
+        let raw: intf::fl_lock_profile = raw::read(value)?;
         Some(Self {
             addr: raw.addr,
             tgid: raw.tgid.into(),
             kind: kind_name(raw.kind)?.into(),
-            comm: String::from_utf8_lossy(&comm).into(),
+            comm: raw::text(&raw.comm),
             cgroup: raw.cgroup,
             stack: raw.stack.to_vec(),
             waits: raw.waits,

@@ -2,6 +2,7 @@
 //! Priority inversions: a task waited for a lock that a task of lesser weight held.
 
 use crate::intf;
+use crate::raw::{read, text};
 use crate::units::time;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ pub struct Episode {
 impl Episode {
     /// From a `struct fl_episode`; none if it has not that size.
     pub fn from_event(bytes: &[u8]) -> Option<Self> {
-        let raw: intf::fl_episode = super::read(bytes)?;
+        let raw: intf::fl_episode = read(bytes)?;
         Some(Self {
             at_ns: raw.at,
             length_ns: raw.length,
@@ -51,11 +52,11 @@ impl Episode {
             end: end_name(raw.end).into(),
             waiter: raw.waiter,
             waiter_tgid: raw.waiter_tgid,
-            waiter_comm: super::text(&raw.waiter_comm),
+            waiter_comm: text(&raw.waiter_comm),
             waiter_nice: raw.waiter_nice.into(),
             holder: raw.holder,
             holder_tgid: raw.holder_tgid,
-            holder_comm: super::text(&raw.holder_comm),
+            holder_comm: text(&raw.holder_comm),
             holder_nice: raw.holder_nice.into(),
         })
     }
@@ -100,8 +101,8 @@ mod tests {
         raw.end = intf::fl_episode_end_FL_END_PASSED;
         (raw.waiter, raw.waiter_nice) = (3, -5);
         (raw.holder, raw.holder_nice) = (4, 19);
-        raw.waiter_comm[0] = b'w' as i8;
-        raw.holder_comm[0] = b'h' as i8;
+        raw.waiter_comm[0] = b'w' as _;
+        raw.holder_comm[0] = b'h' as _;
         // SAFETY: the struct has no padding, so that every byte of it is written.
         let bytes: [u8; size_of::<intf::fl_episode>()] = unsafe { std::mem::transmute(raw) };
         let episode = Episode::from_event(&bytes).unwrap();

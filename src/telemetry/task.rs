@@ -2,6 +2,7 @@
 //! A task's figures as they come from the BPF side, bpf/taskstats.h.
 
 use crate::intf;
+use crate::raw::{read, text};
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +94,7 @@ pub(super) mod as_list {
 impl Task {
     /// From a `struct fl_task_record`; none if it has not that size.
     pub fn from_record(bytes: &[u8]) -> Option<Self> {
-        let raw: intf::fl_task_record = super::read(bytes)?;
+        let raw: intf::fl_task_record = read(bytes)?;
         // SAFETY: the struct is made of u64 alone, one for each line of the table.
         let values: [u64; TASK_STATS.len()] = unsafe { std::mem::transmute(raw.stats) };
         Some(Self {
@@ -104,8 +105,8 @@ impl Task {
             cgroup: raw.cgroup,
             start: raw.start,
             process_start: raw.process_start,
-            comm: super::text(&raw.comm),
-            process: super::text(&raw.process),
+            comm: text(&raw.comm),
+            process: text(&raw.process),
             stats: TaskStats::from_values(&values),
         })
     }
@@ -128,7 +129,7 @@ mod tests {
         (raw.pid, raw.tgid, raw.nice) = (7, 5, -3);
         raw.stats.run = 11;
         raw.stats.inversion = 13;
-        raw.comm[0] = b'x' as i8;
+        raw.comm[0] = b'x' as _;
         // SAFETY: the struct has no padding, so that every byte of it is written.
         let bytes: [u8; size_of::<intf::fl_task_record>()] = unsafe { std::mem::transmute(raw) };
         let task = Task::from_record(&bytes).unwrap();

@@ -21,6 +21,7 @@ use freqlock::locks::{Hooks, LockProfile, LockProfiles};
 use freqlock::memory::Memory;
 use freqlock::metrics::{Metrics, STATS};
 use freqlock::predictions::Predictions;
+use freqlock::raw::text;
 use freqlock::report::ExitInfo;
 use freqlock::stats::{self, Request, Response};
 use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
@@ -242,8 +243,8 @@ impl<'a> Scheduler<'a> {
         };
         ExitInfo {
             kind: data.uei.kind as u64,
-            reason: text(&data.uei.reason),
-            message: text(&data.uei.msg),
+            reason: text(&data.uei.reason).trim().into(),
+            message: text(&data.uei.msg).trim().into(),
             restart: self.uei().should_restart(),
             signalled,
         }
@@ -578,14 +579,4 @@ fn insert(map: &impl MapCore, events: &Events) -> Result<()> {
 
 fn key(cpu: usize) -> [u8; 4] {
     (cpu as u32).to_ne_bytes()
-}
-
-/// A string of C, as far as it goes.
-fn text(chars: &[i8]) -> String {
-    let bytes: Vec<u8> = chars
-        .iter()
-        .map(|c| *c as u8)
-        .take_while(|c| *c != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).trim().into()
 }

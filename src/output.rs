@@ -9,7 +9,7 @@ pub enum Error {
     /// Who read it has had enough: nothing that one needs to be told.
     #[error("standard output is closed")]
     Closed,
-    #[error("cannot write to standard output: {0}")]
+    #[error("cannot write to standard output")]
     Write(#[source] io::Error),
 }
 

@@ -97,13 +97,6 @@ impl Order {
         Self::all().find(|order| order.name() == name)
     }
 
-    /// The next, or the one before, as they go round.
-    pub fn other(self, next: bool) -> Self {
-        let all: Vec<Self> = Self::all().collect();
-        let at = all.iter().position(|order| *order == self).unwrap_or(0);
-        all[(at + if next { 1 } else { all.len() - 1 }) % all.len()]
-    }
-
     pub fn name(self) -> &'static str {
         self.words().0
     }

@@ -113,24 +113,12 @@ impl Screen {
             KeyCode::Char('q') | KeyCode::Esc => return Page::End,
             KeyCode::Tab => {
                 self.scroll = 0;
-                self.view = match self.view {
-                    View::Tasks => View::Locks,
-                    View::Locks => View::Inversions,
-                    View::Inversions => View::Statistics,
-                    View::Statistics => View::Tasks,
-                };
+                self.view = neighbour(View::value_variants(), self.view, true);
                 if self.wants_locks() {
                     return Page::Look;
                 }
             }
-            KeyCode::Char('b') => {
-                self.by = match self.by {
-                    By::Task => By::Process,
-                    By::Process => By::Command,
-                    By::Command => By::Cgroup,
-                    By::Cgroup => By::Task,
-                }
-            }
+            KeyCode::Char('b') => self.by = neighbour(By::value_variants(), self.by, true),
             KeyCode::Char('s') => self.sort(true),
             KeyCode::Char('S') => self.sort(false),
             KeyCode::Char('/') => self.typed = Some(String::new()),
@@ -150,8 +138,13 @@ impl Screen {
     /// By the next column of the view, or by the one before.
     fn sort(&mut self, next: bool) {
         match self.view {
-            View::Tasks => self.order = self.order.other(next),
-            View::Locks => self.lock_order = self.lock_order.other(next),
+            View::Tasks => {
+                let orders: Vec<Order> = Order::all().collect();
+                self.order = neighbour(&orders, self.order, next);
+            }
+            View::Locks => {
+                self.lock_order = neighbour(Sort::value_variants(), self.lock_order, next);
+            }
             View::Inversions | View::Statistics => {}
         }
     }
@@ -307,6 +300,12 @@ fn cpu_text(cpu: &Cpu, names: &HashMap<u32, &str>) -> String {
     let percent = 100 * cpu.speed / 1024;
     let text = format!("{:>4} {percent:>3}% {what}", cpu.id);
     format!("{text:<width$.width$}", width = CPU_WIDTH)
+}
+
+/// The one after `now`, or the one before, as they go round.
+fn neighbour<T: Copy + PartialEq>(all: &[T], now: T, next: bool) -> T {
+    let at = all.iter().position(|one| *one == now).unwrap_or(0);
+    all[(at + if next { 1 } else { all.len() - 1 }) % all.len()]
 }
 
 /// The next longer or shorter interval.

@@ -9,34 +9,46 @@
  * of them may be an event apart. When a task exits, its figures leave through a
  * ring buffer, and where that is full, they are added up for the machine.
  *
- * An inversion is a task's wait for a lock that a task of lesser weight holds.
- * Other priorities along the chain are not looked at: they are inversions of
- * their own. The holder's time is read while it runs elsewhere, and may be off by
- * what it ran since its CPU counted last, a tick.
+ * An inversion is a task's wait for a lock that a task of lesser weight holds; or,
+ * where the holder waits for a lock itself, that such a task is who all of them wait
+ * for in the end. A chain that grows later is not looked at again: who makes it grow
+ * has as much weight as who waits for it already, so that its wait is the inversion.
+ * The holder's time is read while it runs elsewhere, and may be off by what it ran
+ * since its CPU counted last, a tick.
  */
 #include "freqlock.bpf.h"
 
 /* Below this share of full speed time counts as slow. */
 #define SLOW_BELOW (3 * FL_FULL_SPEED / 4)
 
+/* Bytes of the buffers. */
+enum {
+	EXITS_ROOM = 1 << 20,
+	EPISODES_ROOM = 1 << 18,
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, EXITS_ROOM);
 } exits SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, EPISODES_ROOM);
 } episodes SEC(".maps");
 
 struct fl_task_stats exits_lost;
 u64 inversion_slot[FL_PROFILE_SLOTS];
 u64 inversion_off_ns;
 
-/* A woken or forked task was given a CPU: an idle one, or one to wait for on purpose. */
-int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool idle, bool park)
+/*
+ * A woken or forked task was given a CPU: the one that it, or its parent, had last; an
+ * idle one; or one to wait for on purpose.
+ */
+int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool kept, bool idle, bool park)
 {
 	tctx->stats.woken++;
+	tctx->stats.to_same += kept;
 	tctx->stats.to_idle += idle;
 	tctx->stats.to_wait += park;
 	return 0;
@@ -81,20 +93,39 @@ static u64 ran_until(const struct task_ctx *tctx, u64 now)
 	return tctx->stats.run + (tctx->run_start && now > at ? now - at : 0);
 }
 
+/* @inv begins if @hctx, which is @holder, has a lesser level. */
+static bool inversion_begins(struct inversion *inv, u32 level, const struct task_ctx *hctx,
+			     u64 holder, u64 now)
+{
+	if (level <= hctx->level)
+		return false;
+	inv->holder = holder;
+	inv->holder_ran = ran_until(hctx, now);
+	inv->holder_level = hctx->level;
+	return true;
+}
+
 /* @wctx begins to wait for @lock, which @hctx holds. */
 int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
 		     u64 holder, u64 lock, u64 now)
 {
 	struct inversion *inv = &wctx->inversion;
+	struct task_struct *last;
+	struct task_ctx *lctx;
 
 	wctx->edge_since = now;
 	inv->holder = 0;
-	if (wctx->level <= hctx->level)
-		return 0;
-	inv->holder = holder;
-	inv->holder_ran = ran_until(hctx, now);
-	inv->holder_level = hctx->level;
 	inv->lock = lock;
+	if (inversion_begins(inv, wctx->level, hctx, holder, now) || !hctx->edge)
+		return 0;
+	holder = chain_end(lock_slots, hctx->edge);
+	last = bpf_task_from_pid(holder >> 32);
+	if (!last)
+		return 0;
+	lctx = fl_task(last);
+	if (lctx && fl_self(last, lctx) == holder)
+		inversion_begins(inv, wctx->level, lctx, holder, now);
+	bpf_task_release(last);
 	return 0;
 }
 
@@ -145,7 +176,7 @@ static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u
 	e->waiter_comm[0] = e->holder_comm[0] = 0;
 	name(self, &e->waiter, &e->waiter_tgid, e->waiter_comm);
 	name(inv->holder, &e->holder, &e->holder_tgid, e->holder_comm);
-	bpf_ringbuf_submit(e, wakeup_flags(&episodes, 1 << 18));
+	bpf_ringbuf_submit(e, wakeup_flags(&episodes, EPISODES_ROOM));
 }
 
 /* The inversion of @wctx is over, by @end: how long it was, and its holder off CPU. */
@@ -229,7 +260,7 @@ int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx _
 	}
 	fl_count(exit_told);
 	fill_record(r, p, tctx);
-	bpf_ringbuf_submit(r, wakeup_flags(&exits, 1 << 20));
+	bpf_ringbuf_submit(r, wakeup_flags(&exits, EXITS_ROOM));
 	return 0;
 }
 
@@ -267,13 +298,11 @@ int look_at_cpus(void *ctx)
 	bpf_for(cpu, 0, nr_cpus) {
 		struct fl_cpu_state *state = &cpu_states[in_range(cpu, FL_MAX_CPUS)];
 		struct cpu_ctx *cctx = fl_cpu(cpu);
-		u64 stop = cctx->last_stop;
 
 		state->speed = fl_speed(cpu, now);
 		state->util = cctx->util;
 		state->running = cctx->running;
-		state->warm = fl_is_busy(cpu) ||
-			      (stop && now - stop < tunables.nest_idle_us * FL_USEC);
+		state->warm = fl_is_warm(cpu, now);
 		state->queued = cctx->queued_work;
 	}
 	return 0;

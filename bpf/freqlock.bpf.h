@@ -269,6 +269,13 @@ static __always_inline bool fl_is_busy(s32 cpu)
 	return fl_cpu(cpu)->running_since != 0;
 }
 
+/* True if the CPU belongs to the warm set. */
+static __always_inline bool fl_is_warm(s32 cpu, u64 now)
+{
+	return fl_is_busy(cpu) ||
+	       nest_is_warm(now, fl_cpu(cpu)->last_stop, tunables.nest_idle_us * FL_USEC);
+}
+
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
 	s32 near; /* the first that is idle, -1 none */
@@ -398,7 +405,7 @@ bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 bool fl_run_holder(s32 cpu, u64 now);
 
 /* account.bpf.c */
-int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool idle, bool park);
+int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool kept, bool idle, bool park);
 int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed);
 int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,

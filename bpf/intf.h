@@ -21,7 +21,7 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 2,
+	FL_ABI_VERSION = 3,
 	FL_MAX_CPUS = 1024,
 	FL_FULL_SPEED = 1024,   /* speeds and shares are 0..1024 */
 	FL_HIST_SLOTS = 24,     /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
@@ -168,7 +168,6 @@ enum fl_lock_kind {
 	FL_LOCK_RWSEM,
 	FL_LOCK_MMAP, /* the rwsem of a process's address space */
 	FL_LOCK_HINT, /* told by its threads, hint.h */
-	FL_NR_LOCK_KINDS,
 };
 
 /* What is known of one lock; times in ns. All but the counts is of its first waiter. */

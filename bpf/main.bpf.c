@@ -168,7 +168,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	tctx->waiting_since = pl->now;
 	cpu = place(p, tctx, pl);
 	if (tells_tasks)
-		fl_account_placed(tctx, pl->idle, pl->park);
+		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
 
 	if (pl->mode == FL_MODE_AUTO) {
 		tctx->flags |= FL_TASK_PREDICTED;
@@ -211,7 +211,7 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 	fl_count(pinned);
 	fl_count(place_pinned);
 	if (tells_tasks)
-		fl_account_placed(tctx, false, false);
+		fl_account_placed(tctx, tctx->ran_on == scx_bpf_task_cpu(p), false, false);
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }
 

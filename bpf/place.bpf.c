@@ -17,7 +17,6 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 {
 	const struct cpumask *idle;
 	struct cpu_order *order;
-	u64 nest_ns = tunables.nest_idle_us * FL_USEC;
 	u32 key = from, i, n;
 
 	scan->near = scan->warm = scan->fast = -1;
@@ -43,7 +42,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !fl_allowed(p, cpu))
 			continue;
-		if (scan->nest_only && !nest_is_warm(now, cctx->last_stop, nest_ns))
+		if (scan->nest_only && !fl_is_warm(cpu, now))
 			continue;
 		if (scan->near < 0)
 			scan->near = cpu;

@@ -9,6 +9,8 @@ pub mod context;
 pub mod control;
 pub mod cost;
 pub mod freq;
+#[cfg(test)]
+mod fuzz;
 pub mod histogram;
 pub mod interval;
 pub mod intf;
@@ -22,6 +24,7 @@ mod names;
 pub mod notify;
 pub mod observe;
 pub mod openmetrics;
+pub mod output;
 pub mod predictions;
 pub mod preflight;
 pub mod promises;

@@ -4,6 +4,7 @@
 use crate::locks::{LockProfile, LockProfiles};
 use crate::memory::{MapUse, Memory};
 use crate::metrics::Metrics;
+use crate::output;
 use crate::predictions::Predictions;
 use crate::preflight;
 use crate::telemetry::{Cpu, Cpus, Episode, Exited, Task, TaskStats, Telemetry};
@@ -186,7 +187,7 @@ pub fn monitor(interval: Duration) -> anyhow::Result<()> {
         &[],
         interval,
         || false,
-        |metrics| Ok(writeln!(std::io::stdout(), "{}", metrics.table())?),
+        |metrics| Ok(output::print(metrics.table() + "\n")?),
     )
 }
 

@@ -243,6 +243,25 @@ static inline bool chain_reaches(const struct lock_slot *slots, u32 edge, u64 se
 	return true;
 }
 
+/* Who holds the last of the locks that follow from @edge on, or the last that is looked at. */
+static inline u64 chain_end(const struct lock_slot *slots, u32 edge)
+{
+	u64 owner = 0;
+	u32 i;
+
+	policy_for(i, DONATE_HOPS)
+	{
+		const struct lock_slot *s;
+
+		if (!edge)
+			break;
+		s = &slots[edge_slot(edge)];
+		owner = *(volatile u64 *)&s->owner;
+		edge = *(volatile u32 *)&s->out;
+	}
+	return owner;
+}
+
 /* The locks that a task holds, four slot numbers in a word, each plus one; 0 is none. */
 static inline u32 holds_slot(u64 holds, u32 i)
 {

@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use crate::machine as simulation;
+use crate::output;
 use crate::preflight;
 use engine::{Engine, Results, Watch};
 use machine::Machine;
@@ -80,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     let resolved = Plan::resolve(args, &plan::Places::of_this_process())?;
     for line in &resolved.left_out {
-        eprintln!("{line}");
+        output::say(line);
     }
     let plan = resolved.plan;
     if plan.loads_schedulers() {
@@ -111,7 +112,7 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
     let bench = plan::Places::of_this_process().bench;
     let resolved = simulation.plan(&args.with_seeds_as_rounds(), &bench)?;
     for line in &resolved.left_out {
-        eprintln!("{line}");
+        output::say(line);
     }
     let plan = resolved.plan;
     let interrupt = Interrupt::default();
@@ -130,7 +131,10 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
     };
     let mut record = on(&simulation, &plan);
     if let Some((control, plan)) = control.filter(|_| !record.interrupted) {
-        eprintln!("now the same on the control, {}", machine::CONTROL);
+        output::say(format_args!(
+            "now the same on the control, {}",
+            machine::CONTROL
+        ));
         record.control = Some(Box::new(on(&control, &plan)));
     }
     publish(&record, json, &mut std::io::stdout().lock())

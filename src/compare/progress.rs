@@ -9,6 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::engine::Watch;
 use super::plan::Plan;
 use super::record::{Outcome, Run};
+use crate::output;
 
 pub struct Progress {
     bar: ProgressBar,
@@ -39,7 +40,7 @@ impl Progress {
 
     fn say(&self, line: String) {
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            output::say(line);
         } else {
             self.bar.println(line);
         }

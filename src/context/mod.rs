@@ -7,6 +7,8 @@
 
 mod explain;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod in_force;
 mod rule;
 #[cfg(test)]
@@ -19,6 +21,7 @@ pub use rule::Rule;
 use crate::control::{field, text};
 use crate::intf;
 use crate::knobs::Tunables;
+use crate::output;
 use comfy_table::{presets, ContentArrangement, Table};
 use std::path::{Path, PathBuf};
 
@@ -92,7 +95,7 @@ impl Context {
 }
 
 /// Reads a file and prints what it says, as the scheduler would take it.
-pub fn print(path: &Path) -> Result<(), Error> {
+pub fn print(path: &Path) -> anyhow::Result<()> {
     let Contexts(contexts) = Contexts::load(path)?;
     let mut table = Table::new();
     table
@@ -111,6 +114,5 @@ pub fn print(path: &Path) -> Result<(), Error> {
             values.join(" "),
         ]);
     }
-    println!("{table}");
-    Ok(())
+    Ok(output::print(format!("{table}\n"))?)
 }

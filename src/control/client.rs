@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The commands that ask a running scheduler for its knobs and contexts.
 
+use super::keys::{Keys, SETTABLE};
 use super::{find, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
+use crate::output;
 use crate::stats;
 use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
@@ -19,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// `mode`, or a knob as `scx_freqlock knobs` lists it, and its new value
-    #[arg(required = true, value_name = "KEY=VALUE", value_parser = Assignment::parse)]
+    #[arg(required = true, value_name = "KEY=VALUE", hide_possible_values = true,
+          value_parser = Keys::new(Assignment::parse, || SETTABLE.iter().map(String::as_str).collect()))]
     assignments: Vec<Assignment>,
 }
 
@@ -27,8 +30,14 @@ pub struct SetArgs {
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Those to print; without any, all
-    #[arg(value_name = "KEY", value_parser = parse_key)]
+    #[arg(value_name = "KEY", hide_possible_values = true,
+          value_parser = Keys::new(parse_key, || names().collect()))]
     keys: Vec<String>,
+}
+
+/// Every key that [`get`] knows.
+fn names() -> impl Iterator<Item = &'static str> {
+    std::iter::once(MODE).chain(KNOBS.iter().map(|knob| knob.name))
 }
 
 fn parse_key(key: &str) -> Result<String, Error> {
@@ -39,40 +48,34 @@ fn parse_key(key: &str) -> Result<String, Error> {
 }
 
 pub fn set(args: &SetArgs) -> Result<()> {
-    print_changes(&changed(ask(&Request::Set(args.assignments.clone()))?)?);
-    Ok(())
+    print_changes(&changed(ask(&Request::Set(args.assignments.clone()))?)?)
 }
 
 pub fn undo() -> Result<()> {
-    print_changes(&changed(ask(&Request::Undo)?)?);
-    Ok(())
+    print_changes(&changed(ask(&Request::Undo)?)?)
 }
 
 pub fn get(args: &GetArgs) -> Result<()> {
-    for Assignment { key, value } in values()? {
-        if args.keys.is_empty() || args.keys.contains(&key) {
-            println!("{key}={value}");
-        }
-    }
-    Ok(())
+    let wanted = |key: &String| args.keys.is_empty() || args.keys.contains(key);
+    let values = values()?.into_iter().filter(|value| wanted(&value.key));
+    let lines = values.map(|Assignment { key, value }| format!("{key}={value}\n"));
+    Ok(output::print(lines.collect::<String>())?)
 }
 
 /// Prints the changes that could be taken back, with who made them and when.
 pub fn changes() -> Result<()> {
     match ask(&Request::Changes)? {
         Answer::Changes(changes) => print_changes(&changes),
-        other => unexpected(other)?,
+        other => unexpected(other),
     }
-    Ok(())
 }
 
 /// Has the running scheduler read its file of contexts again, and prints what it has then.
 pub fn reload() -> Result<()> {
     match ask(&Request::Reload)? {
-        Answer::Reloaded(contexts) => println!("{contexts}"),
-        other => unexpected(other)?,
+        Answer::Reloaded(contexts) => Ok(output::print(contexts + "\n")?),
+        other => unexpected(other),
     }
-    Ok(())
 }
 
 /// Say which context a task is in, why, and what values its knobs have
@@ -89,17 +92,16 @@ pub struct ExplainArgs {
 
 pub fn explain(args: &ExplainArgs) -> Result<()> {
     match ask(&Request::Explain(args.pid))? {
-        Answer::Explained(explained) if args.json => {
-            println!("{}", serde_json::to_string_pretty(&explained)?);
-        }
-        Answer::Explained(explained) => print!("{explained}"),
-        other => unexpected(other)?,
+        Answer::Explained(explained) if args.json => Ok(output::print(
+            serde_json::to_string_pretty(&explained)? + "\n",
+        )?),
+        Answer::Explained(explained) => Ok(output::print(explained.to_string())?),
+        other => unexpected(other),
     }
-    Ok(())
 }
 
 /// Prints the table of knobs; it needs no scheduler.
-pub fn knobs() {
+pub fn knobs() -> Result<()> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -130,7 +132,7 @@ pub fn knobs() {
             knob.meaning,
         ]);
     }
-    println!("{table}");
+    Ok(output::print(format!("{table}\n"))?)
 }
 
 fn values() -> Result<Vec<Assignment>> {
@@ -147,10 +149,9 @@ fn changed(answer: Answer) -> Result<Vec<Change>> {
     }
 }
 
-fn print_changes(changes: &[Change]) {
-    for change in changes {
-        println!("{change}");
-    }
+fn print_changes(changes: &[Change]) -> Result<()> {
+    let lines = changes.iter().map(|change| format!("{change}\n"));
+    Ok(output::print(lines.collect::<String>())?)
 }
 
 fn unexpected<T>(answer: Answer) -> Result<T> {

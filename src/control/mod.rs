@@ -4,9 +4,12 @@
 //!
 //! A request is a line of JSON, [`Request`], and so is its answer, [`Answer`].
 //! [`state`] decides what a request does, [`server`] listens, [`client`] asks and
-//! prints.
+//! prints, [`keys`] are what it may name.
 
 pub mod client;
+#[cfg(test)]
+mod fuzz;
+mod keys;
 mod server;
 mod state;
 

@@ -9,5 +9,6 @@ mod profile;
 mod view;
 
 pub use hooks::Hooks;
+pub use names::Names;
 pub use profile::{LockProfile, LockProfiles};
-pub use view::{print, LocksArgs};
+pub use view::{print, table, Choice, LocksArgs, Sort};

@@ -8,7 +8,7 @@
 
 use super::LockProfile;
 use crate::cgroups::Cgroups;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use blazesym::symbolize::source::{Process as ProcessSource, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use procfs::process::{MMPermissions, MMapPath, Process};
@@ -137,10 +137,9 @@ impl Image {
                 _ => None,
             },
         });
-        let memory = File::open(format!("/proc/{tgid}/mem")).context("no access to its memory")?;
         Ok(Self {
             maps: maps.collect(),
-            memory,
+            memory: process.mem()?,
         })
     }
 

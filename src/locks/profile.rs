@@ -96,6 +96,11 @@ impl LockProfile {
         self.hold_ns.checked_div(self.holds).unwrap_or(0)
     }
 
+    /// Of its holds those that ended on a CPU that is not of the largest capacity, %.
+    pub fn small_percent(&self) -> u64 {
+        100 * self.holds_small / self.holds.max(1)
+    }
+
     /// What happened since `earlier`. The longest wait is told by the histogram
     /// where no new record was set.
     fn since(&self, earlier: &Self) -> Self {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `scx_freqlock locks`: which locks, in which order, and the table of them.
+//! Which locks, in which order, and the table of them, for `scx_freqlock locks` and `top`.
 
 use super::names::Names;
 use super::{LockProfile, LockProfiles};
-use crate::cgroups::is_below;
 use crate::interval;
+use crate::output;
 use crate::stats::{self, target};
+use crate::telemetry::Filter;
 use crate::units::time;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::{presets, CellAlignment, Table};
 use serde::Serialize;
-use std::io::Write;
 use std::time::Duration;
 
 /// Print the locks that tasks waited for: how long, and what became of the holders
@@ -26,17 +26,19 @@ pub struct LocksArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
     pub interval: Option<Duration>,
 
-    /// Only locks of this process
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u64>,
+    #[command(flatten)]
+    pub choice: Choice,
 
-    /// Only locks whose first waiter's process has this name
-    #[arg(long, value_name = "NAME")]
-    pub comm: Option<String>,
+    /// Print JSON, one document for each interval
+    #[arg(long)]
+    pub json: bool,
+}
 
-    /// Only locks whose first waiter was in this cgroup or in one below
-    #[arg(long, value_name = "PATH")]
-    pub cgroup: Option<String>,
+/// Which locks. Process, name and cgroup are those of the first that waited.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Choice {
+    #[command(flatten)]
+    pub filter: Filter,
 
     /// Only locks with this in their name: module+offset, or a symbol of the kernel
     #[arg(long, value_name = "TEXT")]
@@ -53,23 +55,31 @@ pub struct LocksArgs {
     /// So many locks at most
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-
-    /// Print JSON, one document for each interval
-    #[arg(long)]
-    pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Time waited by all together
+    #[default]
     Total,
     Waits,
+    P50,
     P99,
     Longest,
     /// Mean time from the first wait to the handover
     Hold,
     /// Holders preempted while somebody waited
     Preempted,
+    /// Share of holds that ended on a CPU that is not of the largest capacity
+    Small,
+}
+
+impl Sort {
+    /// As the command line has it.
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().into())
+    }
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -93,6 +103,8 @@ struct Line {
     holds: u64,
     hold_mean_ns: u64,
     holds_on_small_cpus: u64,
+    #[serde(skip)]
+    small_percent: u64,
     holders_preempted: u64,
 }
 
@@ -113,41 +125,52 @@ pub fn print(args: &LocksArgs) -> Result<()> {
 }
 
 fn show(args: &LocksArgs, profiles: &LockProfiles, names: &mut Names) -> Result<()> {
-    let lines = select(args, profiles, |lock| line(lock, names));
     let text = if args.json {
+        let lines = select(&args.choice, profiles, |lock| line(lock, names));
         serde_json::to_string(&lines)? + "\n"
     } else {
-        text(profiles, &lines)
+        table(profiles, &args.choice, names)
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write to standard output")
+    Ok(output::print(text)?)
+}
+
+/// What is chosen, for people.
+pub fn table(profiles: &LockProfiles, choice: &Choice, names: &mut Names) -> String {
+    text(
+        profiles,
+        &select(choice, profiles, |lock| line(lock, names)),
+    )
 }
 
 /// Cheap tests first, names for what is left only, and those in order.
 fn select(
-    args: &LocksArgs,
+    choice: &Choice,
     profiles: &LockProfiles,
     mut line: impl FnMut(&LockProfile) -> Line,
 ) -> Vec<Line> {
-    let mut locks: Vec<&LockProfile> = profiles
-        .locks
-        .iter()
-        .filter(|l| args.pid.is_none_or(|pid| l.tgid == pid))
-        .filter(|l| args.comm.as_ref().is_none_or(|comm| l.comm == *comm))
+    // The path comes with the names.
+    let early = Filter {
+        cgroup: None,
+        ..choice.filter.clone()
+    };
+    let late = Filter {
+        cgroup: choice.filter.cgroup.clone(),
+        ..Filter::default()
+    };
+    let mut locks: Vec<&LockProfile> = (profiles.locks.iter())
+        .filter(|l| early.takes(l.tgid as u32, &[&l.comm], String::new))
         .collect();
-    locks.sort_by_key(|l| (std::cmp::Reverse(rank(args.sort, l)), l.tgid, l.addr));
+    locks.sort_by_key(|l| (std::cmp::Reverse(rank(choice.sort, l)), l.tgid, l.addr));
     locks
         .into_iter()
         .map(&mut line)
-        .filter(|l| (args.cgroup.as_ref()).is_none_or(|path| is_below(&l.cgroup, path)))
-        .filter(|l| (args.lock.as_ref()).is_none_or(|text| l.lock.contains(text)))
-        .filter(|l| match (&args.function, &l.function) {
+        .filter(|l| late.takes(0, &[], || l.cgroup.clone()))
+        .filter(|l| (choice.lock.as_ref()).is_none_or(|text| l.lock.contains(text)))
+        .filter(|l| match (&choice.function, &l.function) {
             (Some(text), Some(function)) => function.contains(text),
             (wanted, _) => wanted.is_none(),
         })
-        .take(args.top)
+        .take(choice.top)
         .collect()
 }
 
@@ -155,10 +178,12 @@ fn rank(sort: Sort, lock: &LockProfile) -> u64 {
     match sort {
         Sort::Total => lock.wait_ns,
         Sort::Waits => lock.waits,
+        Sort::P50 => lock.wait_quantile_ns(0.5),
         Sort::P99 => lock.wait_quantile_ns(0.99),
         Sort::Longest => lock.wait_longest_ns,
         Sort::Hold => lock.hold_mean_ns(),
         Sort::Preempted => lock.preempted,
+        Sort::Small => lock.small_percent(),
     }
 }
 
@@ -178,6 +203,7 @@ fn line(lock: &LockProfile, names: &mut Names) -> Line {
         holds: lock.holds,
         hold_mean_ns: lock.hold_mean_ns(),
         holds_on_small_cpus: lock.holds_small,
+        small_percent: lock.small_percent(),
         holders_preempted: lock.preempted,
     }
 }
@@ -233,8 +259,7 @@ fn text(profiles: &LockProfiles, lines: &[Line]) -> String {
             line.holders_preempted.to_string(),
         ];
         if capacity_differs {
-            let percent = 100 * line.holds_on_small_cpus / line.holds.max(1);
-            cells.push(format!("{percent}%"));
+            cells.push(format!("{}%", line.small_percent));
         }
         table.add_row(cells);
     }
@@ -291,7 +316,7 @@ mod tests {
             cgroup: format!("/slice/{}", lock.tgid),
             ..line(lock, &mut Names::default())
         };
-        let lines = select(&args(words), &profiles(), name);
+        let lines = select(&args(words).choice, &profiles(), name);
         lines.into_iter().map(|l| l.lock).collect()
     }
 
@@ -303,6 +328,9 @@ mod tests {
             ["mod+0x1", "mod+0x3", "mod+0x2"]
         );
         assert_eq!(shown(&["--top=1"]), ["mod+0x2"]);
+        for sort in Sort::value_variants() {
+            assert_eq!(shown(&[&format!("--sort={}", sort.name())]).len(), 3);
+        }
     }
 
     #[test]
@@ -320,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_table_says_what_was_forgotten() {
-        let lines = select(&args(&["--top=2"]), &profiles(), |l| {
+        let lines = select(&args(&["--top=2"]).choice, &profiles(), |l| {
             line(l, &mut Names::default())
         });
         let table = text(&profiles(), &lines);

@@ -25,7 +25,8 @@ use super::compare::{measured, one_line, shift_us, LIMIT_S};
 use super::description::Description;
 use super::flat::Variant;
 use super::kit::Kit;
-use super::{guest, image, simulate, write, Base, Error, Job};
+use super::{guest, image, simulate, to_stdout, write, Base, Error, Job};
+use crate::output;
 
 /// The kernel's own scheduler, with which ratios are made.
 const BASELINE: &str = "eevdf";
@@ -261,8 +262,10 @@ impl Check<'_> {
                 done += 1;
                 let name = self.recorded.cases[wanted.case].name(wanted.seed);
                 match &ran.result {
-                    Ok(ns) => eprintln!("[{done}/{total}] {name}: {}", ms(*ns)),
-                    Err(reason) => eprintln!("[{done}/{total}] {name}: failed: {reason}"),
+                    Ok(ns) => output::say(format_args!("[{done}/{total}] {name}: {}", ms(*ns))),
+                    Err(reason) => {
+                        output::say(format_args!("[{done}/{total}] {name}: failed: {reason}"));
+                    }
                 }
             },
         )
@@ -317,12 +320,12 @@ impl Check<'_> {
     fn record(&self, inputs: Inputs, times: &Path) -> Result<ExitCode, Error> {
         let ran = self.run(&self.all());
         let Some(cases) = self.cases_now(&ran) else {
-            println!("Not every run gave a time: nothing is recorded.");
+            to_stdout("Not every run gave a time: nothing is recorded.\n")?;
             return Ok(ExitCode::FAILURE);
         };
-        print!("{}", changes(&self.recorded.cases, &cases));
+        to_stdout(changes(&self.recorded.cases, &cases))?;
         write(times, Recorded { inputs, cases }.text().as_bytes())?;
-        println!("Recorded in {}.", times.display());
+        to_stdout(format!("Recorded in {}.\n", times.display()))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -337,15 +340,15 @@ impl Check<'_> {
         let mut ran = self.run(&wanted);
         let again = if others.is_empty() { None } else { ran.pop() };
         let Some(cases) = self.cases_now(&ran) else {
-            println!("FAILED: not every run gave a time.");
+            to_stdout("FAILED: not every run gave a time.\n")?;
             return Ok(ExitCode::FAILURE);
         };
         let verdict = verdict(&self.recorded.cases, &cases, changed, &others);
-        print!("{}", verdict.text);
+        to_stdout(&verdict.text)?;
         let same = again
             .is_none_or(|again| again.result.as_ref().ok() == cases[again.wanted.case].ns.first());
         if !same {
-            println!("FAILED: the same run twice gave two times.");
+            to_stdout("FAILED: the same run twice gave two times.\n")?;
         }
         Ok(if verdict.good && same {
             ExitCode::SUCCESS

@@ -38,6 +38,7 @@ use serde::Serialize;
 
 use crate::compare::plan::{self, Programs};
 use crate::compare::process::Event;
+use crate::output;
 use description::Description;
 use flat::Variant;
 use guest::Scheduler;
@@ -76,6 +77,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Check(#[from] check::Wrong),
+    #[error(transparent)]
+    Output(#[from] output::Error),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
 }
@@ -331,7 +334,7 @@ fn list(dir: &Path) -> Result<(), Error> {
         let machine = Description::load(&name, dir)?;
         text.push_str(&format!("{name:<18} {}\n", machine.description));
     }
-    to_stdout(text.as_bytes())
+    to_stdout(&text)
 }
 
 fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
@@ -373,7 +376,7 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
         keep(to, &base, &job, &outcome)?;
     }
     let record = &outcome.record;
-    eprintln!(
+    output::say(format_args!(
         "machine: {} ({} CPUs), seed {}: {:.3} ms of its time, {:.1} s of the host's after {:.1} s to boot",
         job.machine.name,
         job.machine.cpus(),
@@ -381,18 +384,15 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
         record.command_ns() as f64 / 1e6,
         record.command_host_ns() as f64 / 1e9,
         record.begin_host_ns as f64 / 1e9,
-    );
+    ));
     Ok(ExitCode::from(outcome.report.status))
 }
 
-fn to_stdout(data: &[u8]) -> Result<(), Error> {
-    match std::io::stdout().write_all(data) {
-        // As `machine run … | head` does: whoever read it has enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|source| Error::Write {
-            path: "standard output".into(),
-            source,
-        }),
+fn to_stdout(data: impl AsRef<[u8]>) -> Result<(), Error> {
+    match output::print(data) {
+        // As `machine run … | head` does, whose exit status is the command's all the same.
+        Err(output::Error::Closed) => Ok(()),
+        result => Ok(result?),
     }
 }
 

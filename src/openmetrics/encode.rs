@@ -5,7 +5,7 @@
 use crate::cgroups::Cgroups;
 use crate::histogram::bucket_begins;
 use crate::metrics::STATS;
-use crate::telemetry::{By, Filter, Look, Report, TaskStats, TASK_STATS};
+use crate::telemetry::{By, Filter, Look, Order, Report, TaskStats, TASK_STATS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -105,7 +105,7 @@ impl Snapshot {
     fn cgroups(&self, to: &mut DescriptorEncoder) -> fmt::Result {
         let mut paths = Cgroups::default();
         let all = Report::new(
-            (By::Cgroup, "run_ns"),
+            (By::Cgroup, Order::default()),
             (usize::MAX, 0),
             &Filter::default(),
             &self.0.telemetry,
@@ -223,6 +223,7 @@ mod tests {
                 wake: 7,
                 ..Default::default()
             },
+            locks: None,
         }
     }
 

@@ -47,7 +47,7 @@ fn answer(request: Request, content_type: &Header) -> std::io::Result<()> {
         let text = "GET /metrics is all that there is\n";
         return request.respond(Response::from_string(text).with_status_code(404));
     }
-    let text = Look::take()
+    let text = Look::take(false)
         .map_err(anyhow::Error::from)
         .and_then(|look| encode::encode(look).context("cannot write it"));
     match text {

@@ -2,20 +2,19 @@
 //! `scx_freqlock report`: figures by task, process, command or cgroup, and the
 //! latest priority inversions, as a table or as JSON.
 
-use super::{Episode, Task, TaskStats, Telemetry, TASK_STATS};
-use crate::cgroups::{is_below, Cgroups};
+use super::line::{lines, By, Filter, Line, Order};
+use super::{Episode, Telemetry};
+use crate::cgroups::Cgroups;
 use crate::histogram;
 use crate::interval;
+use crate::output;
 use crate::stats::{self, target};
 use crate::units::time;
 use anyhow::{Context, Result};
-use clap::builder::PossibleValuesParser;
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{presets, CellAlignment, Table};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,10 +28,11 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t = By::Process)]
     pub by: By,
 
-    /// What to sort by, the most first; --json has all of them
-    #[arg(long, value_name = "FIGURE", default_value = "run_ns",
-          value_parser = PossibleValuesParser::new(TASK_STATS.iter().map(|s| s.name)))]
-    pub sort: String,
+    /// What to sort by, of figures the most first; --json has all of them
+    #[arg(long, value_name = "COLUMN", default_value = "run_ns",
+          value_parser = PossibleValuesParser::new(Order::all().map(Order::name))
+              .try_map(|name| Order::of(&name).ok_or("no such column")))]
+    pub sort: Order,
 
     /// So many lines at most
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -62,73 +62,8 @@ pub struct ReportArgs {
     pub json: bool,
 }
 
-/// Which lines are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Filter {
-    /// Only this process
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
-
-    /// Only names with this in them
-    #[arg(long, value_name = "TEXT")]
-    pub comm: Option<String>,
-
-    /// Only this cgroup and those below
-    #[arg(long, value_name = "PATH")]
-    pub cgroup: Option<String>,
-}
-
-impl Filter {
-    /// From one word: a PID, a cgroup if it begins with a slash, else a part of a name.
-    pub fn parse(text: &str) -> Self {
-        let mut filter = Self::default();
-        if let Ok(pid) = text.parse() {
-            filter.pid = Some(pid);
-        } else if text.starts_with('/') {
-            filter.cgroup = Some(text.into());
-        } else if !text.is_empty() {
-            filter.comm = Some(text.into());
-        }
-        filter
-    }
-
-    fn takes(&self, line: &Line) -> bool {
-        self.pid.is_none_or(|pid| line.pid == pid)
-            && (self.comm.as_ref()).is_none_or(|text| line.name.contains(text))
-            && (self.cgroup.as_ref()).is_none_or(|path| is_below(&line.cgroup, path))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    Task,
-    Process,
-    Command,
-    Cgroup,
-}
-
 fn parse_interval(text: &str) -> Result<Duration, String> {
     interval::parse(text, 0.1..=86_400.0)
-}
-
-/// One line; times in ns.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Line {
-    /// Of a task or process its own, of all else 0.
-    pub pid: u32,
-    /// Of the task, process or command; empty for a cgroup.
-    pub name: String,
-    /// Of the task, or the first that was found.
-    pub cgroup: String,
-    /// Of the task, or the best among several.
-    pub nice: i32,
-    /// That live.
-    pub tasks: u64,
-    pub exited: u64,
-    /// 0..1024 of full, the mean while on a CPU.
-    pub speed: u64,
-    #[serde(flatten)]
-    pub stats: TaskStats,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -185,7 +120,7 @@ fn show(
     cgroups: &mut Cgroups,
 ) -> Result<()> {
     let report = Report::new(
-        (args.by, &args.sort),
+        (args.by, args.sort),
         (args.top, args.episodes),
         &args.filter,
         now,
@@ -197,30 +132,27 @@ fn show(
     } else {
         report.table(args.by) + &report.inversions_text()
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write to standard output")
+    Ok(output::print(text)?)
 }
 
 impl<'a> Report<'a> {
-    /// `by` whom and sorted by which figure; so many lines and episodes at most.
+    /// `by` whom and in which order; so many lines and episodes at most.
     pub fn new(
-        (by, sort): (By, &str),
+        (by, order): (By, Order),
         (most_lines, most_episodes): (usize, usize),
         filter: &Filter,
         now: &'a Telemetry,
         before: Option<&Telemetry>,
         mut path: impl FnMut(u64) -> String,
     ) -> Self {
-        let mut lines = lines(by, now, &mut path);
+        let mut found = lines(by, filter, now, &mut path);
         let mut total = now.total();
         let mut inversions = (now.inversions, now.inversion_off_ns);
         let mut hist = now.inversion_hist.clone();
         let mut last = 0;
         if let Some(before) = before {
-            let earlier = self::lines(by, before, &mut path);
-            for (key, line) in &mut lines {
+            let earlier = lines(by, filter, before, &mut path);
+            for (key, line) in &mut found {
                 if let Some(then) = earlier.get(key) {
                     line.take_off(then);
                 }
@@ -231,15 +163,13 @@ impl<'a> Report<'a> {
             inversions.1 -= before.inversion_off_ns.min(inversions.1);
             last = before.episodes.last().map_or(0, |e| e.at_ns);
         }
-        let column = TASK_STATS.iter().position(|s| s.name == sort);
-        let rank = |line: &Line| column.map_or(0, |i| line.stats.values()[i]);
-        let wanted = |line: &Line| !line.stats.is_zero() && filter.takes(line);
-        let mut lines: Vec<Line> = lines.into_values().filter(wanted).collect();
-        lines.sort_by_key(|l| std::cmp::Reverse(rank(l)));
-        lines.truncate(most_lines);
+        found.retain(|_, line| !line.stats.is_zero());
+        let mut lines: Vec<Line> = found.into_values().collect();
         for line in lines.iter_mut().chain([&mut total]) {
             line.speed = line.stats.speed();
         }
+        order.sort(&mut lines);
+        lines.truncate(most_lines);
         let told = now.episodes.iter().filter(|e| e.at_ns > last);
         let mut episodes: Vec<&Episode> = told.rev().take(most_episodes).collect();
         episodes.reverse();
@@ -255,95 +185,6 @@ impl<'a> Report<'a> {
             },
             episodes,
         }
-    }
-}
-
-impl Line {
-    /// What was there before does not count.
-    fn take_off(&mut self, then: &Self) {
-        self.stats = self.stats.since(&then.stats);
-        self.exited = self.exited.saturating_sub(then.exited);
-    }
-}
-
-/// What a line stands for: an id, or a name.
-type Key = (u64, u64, String);
-
-fn lines(
-    by: By,
-    telemetry: &Telemetry,
-    mut path: impl FnMut(u64) -> String,
-) -> BTreeMap<Key, Line> {
-    let mut lines: BTreeMap<Key, Line> = BTreeMap::new();
-    let mut starts = HashMap::new();
-    for task in &telemetry.tasks {
-        starts.insert(task.tgid, task.process_start);
-        let line = lines.entry(key_of(by, task)).or_insert_with(|| Line {
-            nice: task.nice,
-            cgroup: path(task.cgroup),
-            ..Default::default()
-        });
-        match by {
-            By::Task => (line.pid, line.name) = (task.pid, task.comm.clone()),
-            By::Process => (line.pid, line.name) = (task.tgid, task.process.clone()),
-            By::Command => line.name.clone_from(&task.process),
-            By::Cgroup => {}
-        }
-        line.nice = line.nice.min(task.nice);
-        line.tasks += 1;
-        line.stats.add(&task.stats);
-    }
-    for gone in &telemetry.exited {
-        let key = match by {
-            By::Task => continue,
-            By::Process => match starts.get(&gone.tgid) {
-                Some(start) => (gone.tgid.into(), *start, String::new()),
-                None => continue,
-            },
-            By::Command => (0, 0, gone.process.clone()),
-            By::Cgroup => (gone.cgroup, 0, String::new()),
-        };
-        let line = lines.entry(key).or_insert_with(|| Line {
-            name: if by == By::Command {
-                gone.process.clone()
-            } else {
-                String::new()
-            },
-            cgroup: path(gone.cgroup),
-            ..Default::default()
-        });
-        line.exited += gone.tasks;
-        line.stats.add(&gone.stats);
-    }
-    lines
-}
-
-fn key_of(by: By, task: &Task) -> Key {
-    match by {
-        By::Task => (task.pid.into(), task.start, String::new()),
-        By::Process => (task.tgid.into(), task.process_start, String::new()),
-        By::Command => (0, 0, task.process.clone()),
-        By::Cgroup => (task.cgroup, 0, String::new()),
-    }
-}
-
-impl Telemetry {
-    /// The whole machine.
-    pub(crate) fn total(&self) -> Line {
-        let mut total = Line {
-            tasks: self.tasks.len() as u64,
-            exited: self.lost,
-            stats: self.lost_stats,
-            ..Default::default()
-        };
-        for task in &self.tasks {
-            total.stats.add(&task.stats);
-        }
-        for gone in &self.exited {
-            total.exited += gone.tasks;
-            total.stats.add(&gone.stats);
-        }
-        total
     }
 }
 
@@ -433,7 +274,7 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::Exited;
+    use crate::telemetry::{Exited, Task, TaskStats};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -492,7 +333,7 @@ mod tests {
     }
 
     fn of<'a>(args: &ReportArgs, now: &'a Telemetry, before: Option<&Telemetry>) -> Report<'a> {
-        let by = (args.by, args.sort.as_str());
+        let by = (args.by, args.sort);
         let most = (args.top, args.episodes);
         Report::new(by, most, &args.filter, now, before, |inode| {
             format!("/g/{inode}")
@@ -527,10 +368,37 @@ mod tests {
     #[test]
     fn lines_are_chosen_and_few() {
         assert_eq!(shown(&["--by=task", "--pid=7"]).len(), 1);
+        assert_eq!(shown(&["--by=task", "--pid=1"]).len(), 2, "its threads");
+        assert_eq!(shown(&["--by=command", "--pid=1"])[0].2, 130);
+        assert_eq!(shown(&["--by=task", "--comm=make"]).len(), 3);
+        assert_eq!(shown(&["--by=task", "--comm=t2"]).len(), 1);
+        assert_eq!(shown(&["--by=process", "--comm=t2"]).len(), 0);
+        assert_eq!(shown(&["--by=cgroup", "--comm=cc1"])[0].2, 1000);
         assert_eq!(shown(&["--by=command", "--comm=cc1"]).len(), 1);
         assert_eq!(shown(&["--cgroup=/g/1"]).len(), 1);
         assert_eq!(shown(&["--by=task", "--top=2"]).len(), 2);
         assert_eq!(shown(&["--by=task", "--sort=work_ns"])[0].0, 2);
+    }
+
+    #[test]
+    fn lines_are_sorted_by_any_column() {
+        let first = |sort: &str| shown(&["--by=task", &format!("--sort={sort}")])[0].0;
+        assert_eq!((first("pid"), first("name"), first("cgroup")), (1, 1, 1));
+        assert_eq!(
+            (first("nice"), first("run_ns"), first("wait_ns")),
+            (1, 2, 1)
+        );
+        let first = |sort: &str| shown(&["--by=process", &format!("--sort={sort}")])[0].0;
+        assert_eq!((first("tasks"), first("exited")), (1, 1));
+        let slow = shown(&["--by=task", "--sort=speed"]);
+        assert_eq!(
+            slow.last().map(|line| line.0),
+            Some(7),
+            "2 of 5 is the least"
+        );
+        for order in Order::all() {
+            assert_eq!(Order::of(order.name()), Some(order));
+        }
     }
 
     #[test]

@@ -6,17 +6,18 @@
 mod screen;
 
 use crate::interval;
+use crate::output;
 use crate::telemetry::{By, Look};
 use anyhow::{Context, Result};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use screen::{Page, Screen};
-use std::io::{IsTerminal, Write};
+use screen::{Page, Screen, View};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Watch CPUs, tasks, locks and priority inversions of the running scheduler
 ///
-/// Figures are of the last interval. Where standard output is no terminal, plain text
-/// is printed once an interval.
+/// Figures are of the last interval; those of locks first since the scheduler started.
+/// Where standard output is no terminal, plain text is printed once an interval.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
     /// Seconds between two looks
@@ -27,12 +28,16 @@ pub struct TopArgs {
     #[arg(short = 'n', long, value_name = "N")]
     pub iterations: Option<u64>,
 
+    /// What to show, or to show first
+    #[arg(long, value_enum, default_value_t = View::Tasks)]
+    pub view: View,
+
     /// What makes a line of tasks
     #[arg(long, value_enum, default_value_t = By::Task)]
     pub by: By,
 
-    /// Only lines with this in their name, or of this PID, or of this cgroup if it
-    /// begins with a slash
+    /// Only tasks and locks of processes with this in their name, or of this PID, or of
+    /// this cgroup if it begins with a slash
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub filter: String,
 }
@@ -43,9 +48,16 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 
 /// Watches until told to end, or until the scheduler has ended.
 pub fn run(args: &TopArgs) -> Result<()> {
-    let screen = Screen::new(args.by, &args.filter, Look::take()?);
+    let locks = args.view == View::Locks;
+    let screen = Screen::new(args.view, args.by, &args.filter, Look::take(locks)?);
     if std::io::stdout().is_terminal() {
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
+        // Keys do not come as signals then, but somebody may end it from elsewhere.
+        ctrlc::set_handler(|| {
+            ratatui::restore();
+            std::process::exit(0);
+        })
+        .context("cannot handle signals")?;
         let ended = watch(args, screen, &mut terminal);
         ratatui::restore();
         return ended;
@@ -71,6 +83,7 @@ fn watch(
                     match screen.key(key, interval) {
                         Page::End => return Ok(()),
                         Page::Again(wanted) => interval = wanted,
+                        Page::Look => screen.take(Look::take(screen.wants_locks())?),
                     }
                 }
                 _ => {}
@@ -79,7 +92,7 @@ fn watch(
         }
         next = Instant::now() + interval;
         if !screen.is_paused() {
-            screen.take(Look::take()?);
+            screen.take(Look::take(screen.wants_locks())?);
         }
         looks += 1;
         if args.iterations.is_some_and(|most| looks >= most) {
@@ -89,14 +102,11 @@ fn watch(
 }
 
 fn plain(args: &TopArgs, mut screen: Screen) -> Result<()> {
-    let mut out = std::io::stdout().lock();
     let mut looks = 0;
     while args.iterations.is_none_or(|most| looks < most) {
         std::thread::sleep(args.interval);
-        screen.take(Look::take()?);
-        out.write_all(screen.text().as_bytes())
-            .and_then(|()| out.flush())
-            .context("cannot write to standard output")?;
+        screen.take(Look::take(screen.wants_locks())?);
+        output::print(screen.text())?;
         looks += 1;
     }
     Ok(())

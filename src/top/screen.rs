@@ -2,7 +2,9 @@
 //! What `top` shows, as text and drawn, and what its keys change.
 
 use crate::cgroups::Cgroups;
-use crate::telemetry::{By, Cpu, Filter, Look, Report, TASK_STATS};
+use crate::locks::{self, Choice, Names, Sort};
+use crate::telemetry::{By, Cpu, Filter, Look, Order, Report};
+use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -17,6 +19,8 @@ const KEYS: &str = "q end  TAB view  b by  s sort  / filter  p pause  +- interva
 const CPU_WIDTH: usize = 26;
 /// Episodes that are shown.
 const EPISODES: usize = 200;
+/// Locks that are shown: each needs its name looked up.
+const LOCKS: usize = 100;
 /// Intervals that + and - choose from, ms.
 const INTERVALS: [u64; 7] = [100, 250, 500, 1000, 2000, 5000, 10_000];
 
@@ -26,20 +30,27 @@ pub enum Page {
     End,
     /// The same, with this interval.
     Again(Duration),
+    /// The same after another look, for something that was not looked at before.
+    Look,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum View {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// CPUs, and what tasks ran, waited and held
     Tasks,
+    /// CPUs, and the locks that tasks waited for
+    Locks,
+    /// CPUs, and the latest priority inversions
     Inversions,
+    /// CPUs, and all that the scheduler counts
     Statistics,
 }
 
 pub struct Screen {
     view: View,
     by: By,
-    /// In [`TASK_STATS`].
-    sort: usize,
+    order: Order,
+    lock_order: Sort,
     filter: String,
     /// What is being typed.
     typed: Option<String>,
@@ -48,14 +59,16 @@ pub struct Screen {
     now: Look,
     before: Look,
     cgroups: Cgroups,
+    names: Names,
 }
 
 impl Screen {
-    pub fn new(by: By, filter: &str, first: Look) -> Self {
+    pub fn new(view: View, by: By, filter: &str, first: Look) -> Self {
         Self {
-            view: View::Tasks,
+            view,
             by,
-            sort: 0,
+            order: Order::default(),
+            lock_order: Sort::default(),
             filter: filter.into(),
             typed: None,
             paused: false,
@@ -63,11 +76,18 @@ impl Screen {
             before: first.clone(),
             now: first,
             cgroups: Cgroups::default(),
+            names: Names::default(),
         }
     }
 
     pub fn take(&mut self, look: Look) {
         self.before = std::mem::replace(&mut self.now, look);
+        self.names.forget_processes();
+    }
+
+    /// Whether the next look is to have them.
+    pub fn wants_locks(&self) -> bool {
+        self.view == View::Locks
     }
 
     pub fn is_paused(&self) -> bool {
@@ -93,24 +113,14 @@ impl Screen {
             KeyCode::Char('q') | KeyCode::Esc => return Page::End,
             KeyCode::Tab => {
                 self.scroll = 0;
-                self.view = match self.view {
-                    View::Tasks => View::Inversions,
-                    View::Inversions => View::Statistics,
-                    View::Statistics => View::Tasks,
+                self.view = neighbour(View::value_variants(), self.view, true);
+                if self.wants_locks() {
+                    return Page::Look;
                 }
             }
-            KeyCode::Char('b') => {
-                self.by = match self.by {
-                    By::Task => By::Process,
-                    By::Process => By::Command,
-                    By::Command => By::Cgroup,
-                    By::Cgroup => By::Task,
-                }
-            }
-            KeyCode::Char('s') => self.sort = (self.sort + 1) % TASK_STATS.len(),
-            KeyCode::Char('S') => {
-                self.sort = (self.sort + TASK_STATS.len() - 1) % TASK_STATS.len();
-            }
+            KeyCode::Char('b') => self.by = neighbour(By::value_variants(), self.by, true),
+            KeyCode::Char('s') => self.sort(true),
+            KeyCode::Char('S') => self.sort(false),
             KeyCode::Char('/') => self.typed = Some(String::new()),
             KeyCode::Char('p') => self.paused = !self.paused,
             KeyCode::Char('+') => return Page::Again(other(interval, true)),
@@ -125,11 +135,25 @@ impl Screen {
         Page::Again(interval)
     }
 
+    /// By the next column of the view, or by the one before.
+    fn sort(&mut self, next: bool) {
+        match self.view {
+            View::Tasks => {
+                let orders: Vec<Order> = Order::all().collect();
+                self.order = neighbour(&orders, self.order, next);
+            }
+            View::Locks => {
+                self.lock_order = neighbour(Sort::value_variants(), self.lock_order, next);
+            }
+            View::Inversions | View::Statistics => {}
+        }
+    }
+
     fn report(&mut self, lines: usize) -> Report<'_> {
         let cgroups = &mut self.cgroups;
         let filter = Filter::parse(&self.filter);
         Report::new(
-            (self.by, TASK_STATS[self.sort].name),
+            (self.by, self.order),
             (lines, EPISODES),
             &filter,
             &self.now.telemetry,
@@ -143,9 +167,29 @@ impl Screen {
         let (by, view) = (self.by, self.view);
         match view {
             View::Tasks => self.report(lines).table(by),
+            View::Locks => self.locks(lines),
             View::Inversions => self.report(0).inversions_text(),
             View::Statistics => self.now.metrics.since(&self.before.metrics).table(),
         }
+    }
+
+    fn locks(&mut self, lines: usize) -> String {
+        let now = match &self.now.locks {
+            Some(Ok(now)) => now,
+            Some(Err(why)) => return why.clone(),
+            None => return String::new(),
+        };
+        let choice = Choice {
+            filter: Filter::parse(&self.filter),
+            sort: self.lock_order,
+            top: lines.min(LOCKS),
+            ..Choice::default()
+        };
+        let since = match &self.before.locks {
+            Some(Ok(before)) => now.since(before),
+            _ => now.clone(),
+        };
+        locks::table(&since, &choice, &mut self.names)
     }
 
     /// Names of the tasks that run, by PID.
@@ -211,9 +255,17 @@ impl Screen {
             View::Tasks => format!(
                 "by {}, sorted by {}: {}",
                 format!("{:?}", self.by).to_lowercase(),
-                TASK_STATS[self.sort].name,
-                TASK_STATS[self.sort].desc
+                self.order.name(),
+                self.order.desc()
             ),
+            View::Locks => {
+                let since = match self.before.locks {
+                    Some(_) => "in the last interval",
+                    None => "since the scheduler started",
+                };
+                let sort = self.lock_order.name();
+                format!("locks, sorted by {sort}, waited for {since}")
+            }
             View::Inversions => "priority inversions".into(),
             View::Statistics => "statistics".into(),
         }
@@ -250,6 +302,12 @@ fn cpu_text(cpu: &Cpu, names: &HashMap<u32, &str>) -> String {
     format!("{text:<width$.width$}", width = CPU_WIDTH)
 }
 
+/// The one after `now`, or the one before, as they go round.
+fn neighbour<T: Copy + PartialEq>(all: &[T], now: T, next: bool) -> T {
+    let at = all.iter().position(|one| *one == now).unwrap_or(0);
+    all[(at + if next { 1 } else { all.len() - 1 }) % all.len()]
+}
+
 /// The next longer or shorter interval.
 fn other(interval: Duration, longer: bool) -> Duration {
     let ms = interval.as_millis() as u64;
@@ -264,6 +322,7 @@ fn other(interval: Duration, longer: bool) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locks::{LockProfile, LockProfiles};
     use crate::telemetry::{Cpus, Episode, Task, TaskStats, Telemetry};
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
@@ -313,11 +372,26 @@ mod tests {
                 wake: ms,
                 ..Default::default()
             },
+            locks: Some(Ok(LockProfiles {
+                locks: vec![lock(1, ms, 50), lock(2, 1, 90)],
+                ..Default::default()
+            })),
+        }
+    }
+
+    fn lock(addr: u64, waits: u64, longest: u64) -> LockProfile {
+        LockProfile {
+            addr,
+            comm: format!("user{addr}"),
+            waits,
+            wait_ns: waits,
+            wait_longest_ns: longest,
+            ..Default::default()
         }
     }
 
     fn screen() -> Screen {
-        let mut screen = Screen::new(By::Task, "", look(1000));
+        let mut screen = Screen::new(View::Tasks, By::Task, "", look(1000));
         screen.take(look(2000));
         screen
     }
@@ -375,9 +449,15 @@ mod tests {
         assert!(text.find("waiter").unwrap() < text.rfind("maker").unwrap());
         press(&mut screen, "S");
         assert!(screen.title().contains("sorted by work_ns"));
+        press(&mut screen, "SSSS");
+        assert!(
+            screen.title().contains("sorted by tasks"),
+            "beyond the figures"
+        );
         press(&mut screen, "b");
         assert!(screen.title().starts_with("by process"));
-        press(&mut screen, "\t");
+        assert_eq!(press(&mut screen, "\t"), Page::Look);
+        assert_eq!(press(&mut screen, "\t"), Page::Again(SECOND));
         assert!(screen.text().contains("urgent"), "{}", screen.text());
         press(&mut screen, "\t");
         assert!(screen.text().contains("wake=1000"), "{}", screen.text());
@@ -386,6 +466,42 @@ mod tests {
         assert_eq!(press(&mut screen, "+"), Page::Again(2 * SECOND));
         assert_eq!(press(&mut screen, "-"), Page::Again(SECOND / 2));
         assert_eq!(press(&mut screen, "q"), Page::End);
+    }
+
+    #[test]
+    fn locks_are_sorted_and_chosen_and_of_the_last_interval() {
+        let mut screen = screen();
+        assert!(!screen.wants_locks());
+        press(&mut screen, "\t");
+        assert!(screen.wants_locks());
+        let text = screen.text();
+        assert!(text.contains("0  50% maker"), "the CPUs: {text}");
+        assert!(
+            text.contains("1 of 1 locks") && text.contains("user1"),
+            "{text}"
+        );
+        assert!(text.contains(" 1000 "), "waits of the interval: {text}");
+        // Not looked at before: since the start.
+        screen.before.locks = None;
+        let first =
+            |screen: &mut Screen| screen.body(40).find("user1") < screen.body(40).find("user2");
+        assert!(
+            first(&mut screen),
+            "the one waited for most: {}",
+            screen.text()
+        );
+        assert!(screen.title().contains("since the scheduler started"));
+        press(&mut screen, "ssss");
+        assert!(screen.title().starts_with("locks, sorted by longest"));
+        assert!(
+            !first(&mut screen),
+            "the one with the longest wait: {}",
+            screen.text()
+        );
+        press(&mut screen, "/user2\n");
+        assert!(!screen.body(40).contains("user1"));
+        screen.now.locks = Some(Err("started with --locks 0".into()));
+        assert!(screen.text().contains("--locks 0"));
     }
 
     #[test]

@@ -15,6 +15,7 @@
  *   load wakes n=200 hogs=2 cpu=0 us=1000
  *   load displace n=50 cpu=0 us=3000
  *   load hold n=2 cpu=-1 nice=0		(until it is killed)
+ *   load change what=user n=50 us=10000 cpu=0
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -613,6 +614,26 @@ static void cmd_hold(void)
 	pause();
 }
 
+/*
+ * A busy loop that calls itself otherwise again and again, without sleep: its name, or
+ * its real user, of whom no hook of the kernel tells.
+ */
+static void cmd_change(void)
+{
+	const char *what = param("what", "name");
+	bool user = !strcmp(what, "user");
+	long n = number("n", 50), us = number("us", 10000);
+
+	pin(0, number("cpu", 0));
+	for (long i = 0; i < n; i++) {
+		if (user ? setresuid(i % 2 ? 0 : 65534, 0, 0) :
+			   prctl(PR_SET_NAME, i % 2 ? "load" : "changed"))
+			die("cannot change the %s: %s", what, strerror(errno));
+		burn_us(us);
+	}
+	printf("changes=%ld\n", n);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -620,7 +641,7 @@ static const struct {
 	{ "fork", cmd_fork },         { "pingpong", cmd_pingpong }, { "hogs", cmd_hogs },
 	{ "relay", cmd_relay },       { "release", cmd_release },   { "affinity", cmd_affinity },
 	{ "requeue", cmd_requeue },   { "wakes", cmd_wakes },       { "hold", cmd_hold },
-	{ "displace", cmd_displace },
+	{ "displace", cmd_displace }, { "change", cmd_change },
 };
 
 int main(int argc, char **argv)

@@ -4,7 +4,7 @@
  * prints what it saw as one line of name=value pairs and judges nothing.
  *
  *   locks inversion n=100 hold-us=2000 hogs=4 cpu=-1 kind=normal
- *   locks chain n=50 depth=4 hold-us=2000 hogs=4
+ *   locks chain n=50 depth=4 hold-us=2000 hogs=4 near=19
  *   locks condvar n=200 | semaphore n=200 | barrier n=200
  *   locks big n=20 cpu=0 from=1 hold-us=20000
  *   locks hinted n=20 cpu=0 hold-us=5000 owner=0
@@ -91,13 +91,13 @@ static void init_lock(pthread_mutex_t *mutex)
 
 /*
  * The first holds lock 0 and works; each further one holds its own and waits for
- * the one before. All are of the lowest priority.
+ * the one before. All are of the lowest priority, but the last, of which near= says.
  */
 static void *holder(void *arg)
 {
 	long i = (long)arg;
 
-	set_nice(19);
+	set_nice(i == depth - 1 ? number("near", 19) : 19);
 	for (;;) {
 		wait_for(&go[i]);
 		if (stop)

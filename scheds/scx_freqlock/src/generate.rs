@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use clap_mangen::roff::{bold, italic, roman, Roff};
 use clap_mangen::Man;
 use freqlock::knobs::KNOBS;
+use freqlock::output;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -48,11 +49,32 @@ pub fn run(opts: &GenerateOpts) -> Result<()> {
                 NAME,
                 &mut text,
             );
-            io::stdout()
-                .write_all(&text)
-                .context("cannot write to standard output")
+            if *shell == Shell::Fish {
+                text.extend(fish_values().into_bytes());
+            }
+            Ok(output::print(text)?)
         }
     }
+}
+
+/// Values of arguments without a flag, which the completions of fish leave out.
+fn fish_values() -> String {
+    let cmd = Opts::command();
+    let mut text = String::new();
+    for sub in shown(&cmd) {
+        let values = sub
+            .get_positionals()
+            .flat_map(|arg| arg.get_possible_values());
+        let values: Vec<String> = values.map(|value| value.get_name().into()).collect();
+        if !values.is_empty() {
+            text += &format!(
+                "complete -c {NAME} -n \"__fish_{NAME}_using_subcommand {}\" -f -a \"{}\"\n",
+                sub.get_name(),
+                values.join(" ")
+            );
+        }
+    }
+    text
 }
 
 /// The same command for completions, which name hidden commands otherwise.

@@ -23,7 +23,7 @@ use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
 use freqlock::{
-    compare, control, locks, machine, notify, openmetrics, preflight, promises, stats,
+    compare, control, locks, machine, notify, openmetrics, output, preflight, promises, stats,
     telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
@@ -41,8 +41,12 @@ fn main() -> ExitCode {
     match dispatch(&opts) {
         Ok(status) => status,
         Err(error) => {
+            // As `scx_freqlock knobs | head` does.
+            if let Some(output::Error::Closed) = error.downcast_ref() {
+                return ExitCode::SUCCESS;
+            }
             // Not {:?}: that may print a backtrace.
-            eprintln!("scx_freqlock: {error:#}");
+            output::say(format_args!("scx_freqlock: {error:#}"));
             if let Some(error) = error.downcast_ref::<machine::Error>() {
                 return ExitCode::from(error.status());
             }
@@ -79,7 +83,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Get(args)) => control::client::get(args)?,
         Some(Command::Undo) => control::client::undo()?,
         Some(Command::Changes) => control::client::changes()?,
-        Some(Command::Knobs) => control::client::knobs(),
+        Some(Command::Knobs) => control::client::knobs()?,
         Some(Command::Reload) => control::client::reload()?,
         Some(Command::Explain(args)) => control::client::explain(args)?,
         Some(Command::Contexts { file }) => context::print(file)?,
@@ -99,7 +103,9 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
 
 fn run(opts: &RunOpts) -> Result<()> {
     if opts.help_stats {
-        return stats::describe(&mut std::io::stdout());
+        let mut text = Vec::new();
+        stats::describe(&mut text)?;
+        return Ok(output::print(text)?);
     }
     if let Some(interval) = opts.monitor {
         ctrlc::set_handler(|| std::process::exit(0)).context("cannot handle signals")?;
@@ -182,9 +188,7 @@ fn show<T: Serialize>(format: &FormatOpts, what: &T, text: impl Fn(&T) -> String
     } else {
         text(what)
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .context("cannot write to standard output")
+    Ok(output::print(text)?)
 }
 
 /// Prints statistics beside the scheduler, for as long as the process lives.

@@ -26,12 +26,13 @@ use freqlock::report::ExitInfo;
 use freqlock::stats::{self, Request, Response};
 use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
 use freqlock::topology::{self, Layout};
-use freqlock::{preflight, store_tunables};
+use freqlock::{output, preflight, store_tunables};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramInput};
-use log::{debug, info, warn};
+use log::{info, warn};
 use scx_stats::prelude::StatsServer;
 use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_read, UserExitInfo};
 use std::cell::RefCell;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, UNIX_EPOCH};
@@ -252,9 +253,15 @@ impl<'a> Scheduler<'a> {
 
     /// Prints the kernel's dump of its state, if it made one.
     pub fn print_dump(&self) {
-        // The error that it returns says what exit_info() says.
-        if let Err(error) = self.uei().report() {
-            debug!("{error:#}");
+        // Not report(), which panics where it cannot write.
+        let Ok(dump) = scx_utils::UEI_DUMP_PTR_MUTEX.lock() else {
+            return;
+        };
+        if !dump.ptr.is_null() {
+            // SAFETY: where the map begins that the kernel has filled with a string, which
+            // lives as long as the skeleton.
+            let text = unsafe { CStr::from_ptr(dump.ptr.cast()) };
+            output::say(text.to_string_lossy());
         }
     }
 

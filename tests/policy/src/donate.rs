@@ -113,6 +113,20 @@ proptest! {
         prop_assert!(slots[reached..].iter().all(is_empty));
     }
 
+    /// Who waits for the first lock waits for the holder of the last one, as far as is looked.
+    #[test]
+    fn the_last_holder_of_a_chain_is_found(n in 2..HOPS + 4, from in 0..HOPS + 2) {
+        let mut slots = chain(n);
+        for (i, slot) in slots.iter_mut().enumerate() {
+            slot.owner = 100 + i as u64;
+        }
+        let from = from % n;
+        let edge = policy!(edge_to(from as u32, 0));
+        let last = (n - 1).min(from + HOPS - 1) as u64;
+        prop_assert_eq!(policy!(chain_end(slots.as_ptr(), edge)), 100 + last);
+        prop_assert_eq!(policy!(chain_end(slots.as_ptr(), 0)), 0);
+    }
+
     /// A holder that waits no more gives nothing on.
     #[test]
     fn a_link_that_is_cut_takes_its_donation_along(n in 2..HOPS, cut in 0..HOPS, a in level()) {

@@ -17,6 +17,7 @@ locks=$loads/locks
 badlocks=$loads/badlocks
 spinner=$loads/spinner
 figures=$loads/figures
+cpus=$loads/cpus
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.

@@ -23,6 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     scx_cargo::BpfBuilder::new()?
         .enable_intf("bpf/observe.h", "observe.rs")
         .build()?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_intf("lib/cpus_page.h", "cpus_page.rs")
+        .build()?;
     println!("cargo:rerun-if-changed=bpf/knobs.h");
     println!("cargo:rerun-if-changed=bpf/stats.h");
     println!("cargo:rerun-if-changed=bpf/taskstats.h");

@@ -75,6 +75,7 @@ struct task_ctx {
 	u64 work;                /* the same, in ns at full speed */
 	u64 burst;               /* average work between sleeps, 0 unknown */
 	u64 waiting_since;       /* when it last became runnable */
+	u64 waited_since;        /* the same, of what it waited for until it was picked */
 	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
@@ -181,6 +182,7 @@ extern volatile struct tunables tunables;
 extern volatile struct fl_policy policies[FL_MAX_POLICIES];
 extern volatile u32 contexts_version;
 extern volatile u32 freq_source;
+extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: nobody wants to know */
 extern volatile u32 turbo[FL_MAX_CPUS];
 extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern const volatile u32 nr_cpus;
@@ -412,6 +414,10 @@ int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx 
 		     u64 holder, u64 lock, u64 now);
 int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
 int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
+
+/* neighbours.bpf.c */
+int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		     s32 cpu, u64 now);
 
 /* hint.bpf.c */
 int fl_hint_show(struct task_ctx *tctx __arg_nonnull, u64 uaddr);

@@ -40,6 +40,7 @@ enum fl_consts {
 	FL_GLOB_TEXT =
 		512, /* the same of what it is to fit; of longer paths, the folders that do */
 	FL_MAX_CGROUPS = 4096, /* cgroups remembered with the contexts that ask for them */
+	FL_LEDGER_SLOTS = 64,  /* processes that are told apart on one CPU in one period */
 };
 
 /* Placement, as ARCHITECTURE.md describes each. */
@@ -216,6 +217,46 @@ struct fl_cpu_state {
 	u32 running; /* the task on it, 0 none of ours */
 	u32 warm;    /* 1: busy, or was within nest_idle_us */
 	u64 queued;  /* work that waits there, ns at full speed */
+};
+
+/* What a process did on one CPU in one period, neighbours.bpf.c. */
+struct fl_ledger_entry {
+	u64 period; /* the word of that period; an entry of any other is free */
+	u64 start;  /* when the process was born, ns since boot */
+	u64 cgroup; /* inode of its folder */
+	u64 ran;    /* ns on the CPU */
+	u64 waited; /* ns in which a task waited for it, summed over tasks */
+	u64 claim;  /* both, each task's times its weight over that of nice 0 */
+	u32 tgid;   /* 0: threads of the kernel */
+	u32 unused;
+	u64 unused2;
+};
+
+struct fl_ledger_bank {
+	struct fl_ledger_entry entry[FL_LEDGER_SLOTS];
+	struct fl_ledger_entry rest; /* of those that found no room */
+};
+
+/* A CPU's: periods in turn have the banks `even` and `odd`, by the word's last bit. */
+struct fl_ledger {
+	struct fl_ledger_bank even;
+	struct fl_ledger_bank odd;
+	struct fl_ledger_bank look; /* what ran and waited as the period ended */
+};
+
+/* The period that ended last. */
+struct fl_period {
+	u64 word;   /* when it began, and its bank; 0: there was none */
+	u64 length; /* ns */
+};
+
+/* A process as it is told to the agent. */
+struct fl_process_record {
+	u64 start;  /* when it was born, ns since boot */
+	u64 cgroup; /* inode of its folder */
+	u64 weight; /* of its first thread */
+	u32 pid;
+	u32 unused;
 };
 
 /* How the wait in an episode of inversion ended. */

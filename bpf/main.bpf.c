@@ -436,6 +436,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	fl_learn_wait(tctx, cpu, now);
 	if (tells_tasks)
 		fl_account_picked(tctx, cpu, now);
+	tctx->waited_since = tctx->waiting_since;
 	tctx->waiting_since = 0;
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
@@ -531,6 +532,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	}
 	if (tells_tasks)
 		fl_account_run(tctx, now, speed);
+	if (neighbours_period)
+		fl_neighbour_ran(p, tctx, cpu, now);
 	if (runnable) {
 		tctx->waiting_since = now;
 		tctx->stats.preempted++;

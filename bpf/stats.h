@@ -103,6 +103,7 @@ STAT(exit_lost, tell, "The same for which the buffer had no room: they count for
 STAT(inversion, tell, "Waits for a lock that a task of lesser weight held")
 STAT(episode_told, tell, "Of these, told one by one")
 STAT(episode_lost, tell, "Of these, lost because the buffer had no room")
+STAT(neighbour_rest, tell, "Runs that were not told apart by process for the page of CPUs to count on: too many processes took turns on one CPU")
 
 /* Contexts. */
 STAT(context_look, context, "Tasks whose context was looked up: new ones, those that changed their name, cgroup or user, and all after a reload")

@@ -8,17 +8,39 @@ use std::path::{Path, PathBuf};
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// What was asked for is kept.
-#[derive(Default)]
-pub struct Cgroups(HashMap<u64, String>);
+#[derive(Debug)]
+pub struct Cgroups {
+    root: PathBuf,
+    found: HashMap<u64, String>,
+}
+
+impl Default for Cgroups {
+    fn default() -> Self {
+        Self::at(Path::new(CGROUPS))
+    }
+}
 
 impl Cgroups {
+    /// Those of the hierarchy that is mounted there.
+    pub fn at(root: &Path) -> Self {
+        Self {
+            root: root.into(),
+            found: HashMap::new(),
+        }
+    }
+
     /// The folder of a cgroup below the root of all, its inode where it is gone.
     pub fn path(&mut self, inode: u64) -> String {
-        if !self.0.contains_key(&inode) {
-            self.0.extend(cgroups(Path::new(CGROUPS)));
+        if !self.found.contains_key(&inode) {
+            self.found.extend(cgroups(&self.root));
         }
-        let path = self.0.entry(inode).or_insert_with(|| inode.to_string());
+        let path = self.found.entry(inode).or_insert_with(|| inode.to_string());
         path.clone()
+    }
+
+    /// Those are looked for again when they are asked for.
+    pub fn forget(&mut self, which: impl Fn(u64) -> bool) {
+        self.found.retain(|inode, _| !which(*inode));
     }
 }
 

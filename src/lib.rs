@@ -8,6 +8,7 @@ pub mod compare;
 pub mod context;
 pub mod control;
 pub mod cost;
+pub mod cpus;
 pub mod freq;
 #[cfg(test)]
 mod fuzz;

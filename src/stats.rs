@@ -166,13 +166,18 @@ pub fn describe(to: &mut impl Write) -> anyhow::Result<()> {
     )
 }
 
+/// Whether the kernel schedules with it; anybody may ask.
+pub fn running() -> Result<(), Error> {
+    match preflight::loaded() {
+        None => Err(Error::NotRunning),
+        Some(name) if !name.starts_with("freqlock") => Err(Error::Other(name)),
+        Some(_) => Ok(()),
+    }
+}
+
 /// Asks the running scheduler.
 pub fn fetch<T: DeserializeOwned>(target: &str) -> Result<T, Error> {
-    match preflight::loaded() {
-        None => return Err(Error::NotRunning),
-        Some(name) if !name.starts_with("freqlock") => return Err(Error::Other(name)),
-        Some(_) => {}
-    }
+    running()?;
     let answer = StatsClient::new()
         .connect(Some(ANSWER_WITHIN_MS))
         .and_then(|mut client| client.request("stats", vec![("target".into(), target.into())]));

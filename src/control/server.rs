@@ -61,12 +61,13 @@ impl Drop for Server {
     }
 }
 
-/// Nobody but this user gets there, not even between the two calls: the folder
-/// is closed to others.
+/// Nobody but this user gets there: who connects between the two calls is refused by his
+/// credentials, and nobody else may write to the folder, which others may pass through
+/// to the page of CPUs.
 fn listen(path: &Path) -> Result<UnixListener> {
     let dir = path.parent().context("no folder")?;
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    DirBuilder::new().recursive(true).mode(0o711).create(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(0o711))?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -239,7 +240,7 @@ pub(super) mod tests {
     fn others_cannot_get_there() {
         let running = start();
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(running.dir.path().join("folder")), 0o700);
+        assert_eq!(mode(running.dir.path().join("folder")), 0o711);
         assert_eq!(mode(running.dir.path().join("folder/control")), 0o600);
     }
 

@@ -18,6 +18,7 @@ badlocks=$loads/badlocks
 spinner=$loads/spinner
 figures=$loads/figures
 terminal=$loads/terminal
+cpus=$loads/cpus
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.

@@ -6,6 +6,7 @@ mod bpf_skel;
 mod child;
 mod contexts;
 mod cost;
+mod cpus;
 mod generate;
 mod libbpf_log;
 mod observe;
@@ -23,8 +24,8 @@ use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
 use freqlock::{
-    compare, control, locks, machine, notify, openmetrics, output, preflight, promises, stats,
-    telemetry as figures, top,
+    compare, control, cpus as count, locks, machine, notify, openmetrics, output, preflight, promises,
+    stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
@@ -79,6 +80,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Locks(args)) => locks::print(args)?,
         Some(Command::Top(args)) => top::run(args)?,
         Some(Command::Report(args)) => figures::print(args)?,
+        Some(Command::Cpus(args)) => count::print(args)?,
         Some(Command::Set(args)) => control::client::set(args)?,
         Some(Command::Get(args)) => control::client::get(args)?,
         Some(Command::Undo) => control::client::undo()?,

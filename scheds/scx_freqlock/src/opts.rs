@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use freqlock::compare;
 use freqlock::context;
 use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
+use freqlock::cpus::CpusArgs;
 use freqlock::freq::Source;
 use freqlock::interval;
 use freqlock::intf;
@@ -62,6 +63,7 @@ pub enum Command {
     Locks(locks::LocksArgs),
     Report(ReportArgs),
     Top(TopArgs),
+    Cpus(CpusArgs),
     Set(SetArgs),
     Get(GetArgs),
     /// Take back the last change of knobs that was not taken back

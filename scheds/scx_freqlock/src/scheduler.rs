@@ -4,12 +4,13 @@
 
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
+use crate::cpus::CpusPage;
 use crate::libbpf_log;
 use crate::opts::RunOpts;
 use crate::signals::Signals;
 use crate::telemetry::{self, Rings, Watch};
 use anyhow::{anyhow, bail, ensure, Context, Result};
-use crossbeam::channel::{select, Receiver};
+use crossbeam::channel::{select, tick, Receiver};
 use freqlock::calibrate::{self, Measured, COLD_KNOBS};
 use freqlock::context::InForce;
 use freqlock::control;
@@ -213,8 +214,13 @@ impl<'a> Scheduler<'a> {
         let collector = RefCell::new(Collector::default());
         let told = rings.read_into(&collector)?;
         let watch = Watch::start(&told)?;
+        let look = tick(LOOK_EVERY);
+        let mut page = CpusPage::none();
         let mut signalled = false;
         while !signalled && !self.exited() {
+            if let Some(settings) = &learned.settings {
+                page.follow(&mut self.skel, settings.tunables().cpus_ms);
+            }
             select! {
                 recv(requests) -> request => {
                     telemetry::take_in(&told)?;
@@ -229,7 +235,8 @@ impl<'a> Scheduler<'a> {
                 }
                 recv(signals.reload) -> _ => self.reload(learned)?,
                 recv(signals.end) -> _ => signalled = true,
-                default(LOOK_EVERY) => telemetry::take_in(&told)?,
+                recv(look) -> _ => telemetry::take_in(&told)?,
+                recv(page.due) -> _ => page.publish(&mut self.skel),
             }
             self.upgrade_source();
         }
@@ -552,6 +559,7 @@ fn open_and_load<'a>(
         skel.maps.episodes.set_max_entries(PAGE_BYTES)?;
     }
     skel.maps.cpu_orders.set_max_entries(nr_cpus)?;
+    skel.maps.ledgers.set_max_entries(nr_cpus)?;
     skel.maps.aperf_events.set_max_entries(nr_cpus)?;
     skel.maps.mperf_events.set_max_entries(nr_cpus)?;
 

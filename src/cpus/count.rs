@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The CPUs that a process can count on, from what all of them did in one period.
+//!
+//! Jeffery et al. (section 5.2) take the part that a process had of all CPU time that was
+//! used, times the CPUs: what it has beside its neighbours. That says nothing to a process
+//! that was idle, and little to one that wanted less than its part. Here it is what the
+//! process would have had if it had wanted all that it could get:
+//!
+//! - Each neighbour wanted what its threads ran and waited on the CPUs that the process may
+//!   use, though no more than there are of these for it. What could as well have gone to
+//!   CPUs outside which were idle does not count.
+//! - Threads share CPUs, each by its weight, whosever they are: that is how the scheduler
+//!   has it (weighted max-min, [`super::share`]). So the number of threads counts. Taken
+//!   for the process are those which it had running and waiting, or as many as CPUs would
+//!   be its if processes shared them, each by its threads' mean weight, whichever are more.
+//! - Of a quota, of its cgroup or one above, the processes in there have shares likewise.
+//!
+//! Two processes with a thread for each of 4 CPUs are told 2 each, and are still with two
+//! threads each; alone each is told 4. Beside 12 threads of another, 4 are told 1. Where
+//! all wanted more than there is, it is what Jeffery et al. would say.
+//!
+//! A cgroup counts as a process of which the threads are those of all that is in it.
+
+use super::mask::Mask;
+use super::share::{Neighbour, Pool};
+use std::collections::HashMap;
+
+/// What a process did on one CPU, in parts of the period.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Doing {
+    pub cpu: usize,
+    pub ran: f64,
+    /// A part for each of its threads that waited.
+    pub waited: f64,
+    /// Both, times the weight of each thread; 1 is that of nice 0.
+    pub claim: f64,
+}
+
+/// A process that ran or wanted to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Doer {
+    pub doings: Vec<Doing>,
+    /// Where it may run; none if that is not known: then it stays where it was.
+    pub mask: Option<Mask>,
+    /// The cgroups with a quota that it is in.
+    pub limits: Vec<u64>,
+}
+
+/// Of whom is asked: a process or a cgroup.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subject {
+    pub mask: Mask,
+    /// Weight of a thread, where it had none that ran or wanted to; 1 is that of nice 0.
+    pub weight: f64,
+    /// What it did: places among the doers.
+    pub doers: Vec<usize>,
+    /// The cgroups with a quota that it is in, itself among them.
+    pub limits: Vec<u64>,
+}
+
+/// CPUs, all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub affinity: f64,
+    pub quota: Option<f64>,
+    pub neighbours: f64,
+    /// The least of these.
+    pub cpus: f64,
+    pub ran: f64,
+    pub waited: f64,
+}
+
+/// What happened in a period. Whatever is found out for one subject is kept for the next.
+pub struct Period {
+    doers: Vec<Doer>,
+    /// CPUs that there are.
+    present: Mask,
+    /// What ran and waited on each CPU, by its number.
+    load: Vec<f64>,
+    /// CPUs that each cgroup with a quota may use.
+    quotas: HashMap<u64, f64>,
+    masks: HashMap<Mask, Pools>,
+    limits: HashMap<u64, Pools>,
+}
+
+/// Those who share something: all their threads, and the same as processes.
+struct Pools {
+    view: View,
+    threads: Pool,
+    processes: Pool,
+}
+
+/// Which part of a doer counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct View {
+    mask: Mask,
+    /// Of what those did who may run elsewhere as well.
+    staying: f64,
+}
+
+impl View {
+    /// A doer as its threads, and as one process.
+    fn of(&self, doer: &Doer) -> (Neighbour, Neighbour) {
+        let inside = doer.doings.iter().filter(|d| self.mask.has(d.cpu));
+        let (mut wanted, mut claim) = inside.fold((0.0, 0.0), |(wanted, claim), d| {
+            (wanted + d.ran + d.waited, claim + d.claim)
+        });
+        let weight = if wanted > 0.0 { claim / wanted } else { 0.0 };
+        if doer.may_leave(&self.mask) {
+            wanted *= self.staying;
+            claim *= self.staying;
+        }
+        let cpus = (doer.mask).map_or(self.mask.len(), |mask| mask.and(&self.mask).len());
+        // It may have been sent elsewhere meanwhile, and still have run here.
+        let wanted = wanted.min(cpus.max(1) as f64);
+        let as_one = Neighbour {
+            wanted,
+            claim: weight,
+        };
+        (Neighbour { wanted, claim }, as_one)
+    }
+}
+
+impl Doer {
+    fn may_leave(&self, mask: &Mask) -> bool {
+        self.mask.is_some_and(|mine| !mine.is_within(mask))
+    }
+
+    fn sum(&self, what: impl Fn(&Doing) -> f64) -> f64 {
+        self.doings.iter().map(what).sum()
+    }
+}
+
+impl Pools {
+    fn new<'a>(capacity: f64, view: View, doers: impl Iterator<Item = &'a Doer>) -> Self {
+        let (threads, processes): (Vec<_>, Vec<_>) = doers.map(|doer| view.of(doer)).unzip();
+        Self {
+            view,
+            threads: Pool::new(capacity, threads),
+            processes: Pool::new(capacity, processes),
+        }
+    }
+
+    /// The share of somebody with these `doers` among all, who want so much altogether.
+    fn share(&self, weight: f64, wanted: f64, doers: &[&Doer]) -> f64 {
+        let views = doers.iter().map(|doer| self.view.of(doer));
+        let (threads, processes): (Vec<_>, Vec<_>) = views.unzip();
+        let fair = self.processes.share(weight, &processes);
+        self.threads.share(weight * fair.max(wanted), &threads)
+    }
+}
+
+impl Period {
+    pub fn new(doers: Vec<Doer>, present: Mask, quotas: HashMap<u64, f64>) -> Self {
+        let mut load = Vec::new();
+        for doing in doers.iter().flat_map(|doer| &doer.doings) {
+            if load.len() <= doing.cpu {
+                load.resize(doing.cpu + 1, 0.0);
+            }
+            load[doing.cpu] += doing.ran + doing.waited;
+        }
+        Self {
+            doers,
+            present,
+            load,
+            quotas,
+            masks: HashMap::new(),
+            limits: HashMap::new(),
+        }
+    }
+
+    pub fn figures(&mut self, subject: &Subject) -> Figures {
+        let limits = || {
+            subject
+                .limits
+                .iter()
+                .filter(|l| self.quotas.contains_key(l))
+        };
+        for limit in limits() {
+            self.limits
+                .entry(*limit)
+                .or_insert_with(|| limited(&self.doers, self.present, *limit, self.quotas[limit]));
+        }
+        self.masks.entry(subject.mask).or_insert_with(|| {
+            let view = View {
+                mask: subject.mask,
+                staying: staying(&self.doers, &self.load, &self.present, &subject.mask),
+            };
+            Pools::new(subject.mask.len() as f64, view, self.doers.iter())
+        });
+
+        let doers = subject.doers.iter().filter_map(|i| self.doers.get(*i));
+        let doers: Vec<&Doer> = doers.collect();
+        let sum = |what: fn(&Doing) -> f64| doers.iter().map(|doer| doer.sum(what)).sum::<f64>();
+        let (ran, waited) = (sum(|d| d.ran), sum(|d| d.waited));
+        let weight = match ran + waited {
+            wanted if wanted > 0.0 => sum(|d| d.claim) / wanted,
+            _ => subject.weight,
+        };
+        let pools = limits().filter_map(|limit| self.limits.get(limit));
+        let neighbours = (self.masks.get(&subject.mask).into_iter().chain(pools))
+            .map(|pools| pools.share(weight, ran + waited, &doers))
+            .fold(f64::INFINITY, f64::min);
+        let affinity = subject.mask.len() as f64;
+        let quota = limits().map(|limit| self.quotas[limit]);
+        let quota = quota.min_by(f64::total_cmp);
+        Figures {
+            affinity,
+            quota,
+            neighbours,
+            cpus: affinity.min(quota.unwrap_or(affinity)).min(neighbours),
+            ran,
+            waited,
+        }
+    }
+}
+
+/// Those who share the quota of a cgroup, wherever they run.
+fn limited(doers: &[Doer], present: Mask, limit: u64, quota: f64) -> Pools {
+    let view = View {
+        mask: present,
+        staying: 1.0,
+    };
+    let inside = doers.iter().filter(|doer| doer.limits.contains(&limit));
+    Pools::new(quota, view, inside)
+}
+
+/// The part of those who may leave these CPUs for which the others have no room.
+fn staying(doers: &[Doer], load: &[f64], present: &Mask, mask: &Mask) -> f64 {
+    let outside = (0..load.len()).filter(|cpu| present.has(*cpu) && !mask.has(*cpu));
+    let used: f64 = outside.map(|cpu| load[cpu].min(1.0)).sum();
+    let room = (present.len() - present.and(mask).len()) as f64 - used;
+    let leaving = doers.iter().filter(|doer| doer.may_leave(mask));
+    let leaving: f64 = (leaving.flat_map(|doer| &doer.doings))
+        .filter(|doing| mask.has(doing.cpu))
+        .map(|doing| doing.ran + doing.waited)
+        .sum();
+    match leaving {
+        leaving if leaving > 0.0 => 1.0 - (room / leaving).clamp(0.0, 1.0),
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+#[path = "count_tests.rs"]
+mod tests;

@@ -21,7 +21,7 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 2,
+	FL_ABI_VERSION = 3,
 	FL_MAX_CPUS = 1024,
 	FL_FULL_SPEED = 1024,   /* speeds and shares are 0..1024 */
 	FL_HIST_SLOTS = 24,     /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
@@ -194,6 +194,14 @@ struct fl_task_stats {
 #define TASK_STAT(name, unit, desc) u64 name;
 #include "taskstats.h"
 #undef TASK_STAT
+};
+
+/* What the tasks of one policy did, for --adapt: sums that only grow, in ns. */
+struct fl_done {
+	u64 run;       /* on a CPU */
+	u64 wait;      /* could have run and did not, from wake-up or preemption on */
+	u64 inversion; /* asleep for a lock that a task of lesser weight holds */
+	u64 work;      /* done while on a CPU and not known to spin, at full speed */
 };
 
 /* A task as it is told to the agent: by the iterator, and when it exits. */

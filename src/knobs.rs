@@ -75,8 +75,11 @@ impl KnobArgs {
 impl Args for KnobArgs {
     fn augment_args(cmd: Command) -> Command {
         KNOBS.iter().fold(cmd, |cmd, knob| {
+            let is_switch = (knob.min, knob.max) == (0, 1);
             cmd.arg(
                 Arg::new(knob.name)
+                    .num_args(usize::from(!is_switch)..=1)
+                    .default_missing_value("1")
                     .long(knob.flag)
                     .value_name(knob.unit)
                     .help(format!(

@@ -2,6 +2,7 @@
 //! The commands that ask a running scheduler for its knobs and contexts.
 
 use super::{find, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
+use crate::adapt::{AdaptArgs, Status};
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
 use crate::stats;
@@ -49,12 +50,41 @@ pub fn undo() -> Result<()> {
 }
 
 pub fn get(args: &GetArgs) -> Result<()> {
-    for Assignment { key, value } in values()? {
-        if args.keys.is_empty() || args.keys.contains(&key) {
-            println!("{key}={value}");
+    let values = values()?;
+    let wanted = |key: &String| args.keys.is_empty() || args.keys.contains(key);
+    for Assignment { key, value } in values.iter().filter(|value| wanted(&value.key)) {
+        println!("{key}={value}");
+    }
+    let adapts = values.contains(&Assignment::new("adapt", 1));
+    if adapts && wanted(&MODE.into()) {
+        // Not among the values, which set takes as they are.
+        let status = adaptive()?;
+        if let Some(all) = status.contexts.first() {
+            eprintln!(
+                "mode: {} was given; with --adapt: {} ({})",
+                all.given, all.mode, all.state
+            );
         }
     }
     Ok(())
+}
+
+/// Prints what --adapt has found and decided.
+pub fn adapt(args: &AdaptArgs) -> Result<()> {
+    let status = adaptive()?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        print!("{status}");
+    }
+    Ok(())
+}
+
+fn adaptive() -> Result<Box<Status>> {
+    match ask(&Request::Adapt)? {
+        Answer::Adapt(status) => Ok(status),
+        other => unexpected(other),
+    }
 }
 
 /// Prints the changes that could be taken back, with who made them and when.

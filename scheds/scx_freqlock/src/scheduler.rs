@@ -34,7 +34,7 @@ use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_read
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How often is looked whether the kernel ended it: there is nothing to wait on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -111,9 +111,10 @@ impl<'a> Scheduler<'a> {
             take_measured(&measured, opts, &mut tunables);
             // A request that nobody hears costs all the same.
             tunables.cpuperf *= u64::from(machine.schedutil);
-            control::Settings::new(tunables, contexts)
+            control::Settings::new(tunables, contexts).adaptive(&opts.adapt_modes)
         };
         let settings = learned.settings.get_or_insert_with(at_start);
+        settings.interrupt_trial();
         let tunables = settings.tunables();
         let governed = tunables.cpuperf != 0;
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
@@ -214,6 +215,9 @@ impl<'a> Scheduler<'a> {
         let watch = Watch::start(&told)?;
         let mut signalled = false;
         while !signalled && !self.exited() {
+            let next = learned.settings.as_ref().and_then(|s| s.next_trial());
+            let until = |at: Instant| at.saturating_duration_since(Instant::now());
+            let pause = next.map_or(LOOK_EVERY, until).min(LOOK_EVERY);
             select! {
                 recv(requests) -> request => {
                     telemetry::take_in(&told)?;
@@ -228,9 +232,12 @@ impl<'a> Scheduler<'a> {
                 }
                 recv(signals.reload) -> _ => self.reload(learned)?,
                 recv(signals.end) -> _ => signalled = true,
-                default(LOOK_EVERY) => telemetry::take_in(&told)?,
+                default(pause) => telemetry::take_in(&told)?,
             }
             self.upgrade_source();
+            if next.is_some_and(|at| at <= Instant::now()) {
+                self.adapt(learned)?;
+            }
         }
         drop(self.link.take());
         Ok(self.exit_info(signalled))
@@ -321,6 +328,19 @@ impl<'a> Scheduler<'a> {
             }
             Err(error) => warn!("contexts stay as they are: {error:#}"),
         }
+        Ok(())
+    }
+
+    /// Takes the next step of --adapt, if it is time for it.
+    fn adapt(&mut self, learned: &mut Learned) -> Result<()> {
+        let settings = learned.settings.as_mut().context("no settings")?;
+        let at = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let done = |place| contexts::done(&self.skel, place);
+        if let Some(decision) = settings.adapt(Instant::now(), at, done)? {
+            info!("{decision}");
+        }
+        let bss = self.skel.maps.bss_data.as_mut().context("no .bss")?;
+        contexts::store_modes(bss, settings.contexts(), settings.tunables());
         Ok(())
     }
 
@@ -522,6 +542,7 @@ fn open_and_load<'a>(
     rodata.capacity_differs = layout.capacity_differs();
     rodata.sees_locks = locks.is_some();
     rodata.tells_tasks = settings.tunables().telemetry != 0;
+    rodata.adapts = settings.tunables().adapt != 0;
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;
@@ -543,6 +564,9 @@ fn open_and_load<'a>(
     if settings.tunables().telemetry == 0 {
         skel.maps.exits.set_max_entries(PAGE_BYTES)?;
         skel.maps.episodes.set_max_entries(PAGE_BYTES)?;
+    }
+    if settings.tunables().adapt == 0 {
+        skel.maps.done_by_policy.set_max_entries(1)?;
     }
     skel.maps.cpu_orders.set_max_entries(nr_cpus)?;
     skel.maps.aperf_events.set_max_entries(nr_cpus)?;

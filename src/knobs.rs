@@ -160,6 +160,16 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_alone_is_on_and_takes_no_other_flag_for_its_value() {
+        let args = parse(&["--adapt", "--slice-us=2000", "--locks", "0"]).unwrap();
+        let mut tunables = Tunables::new(Mode::Auto);
+        args.apply(&mut tunables);
+        let got = (tunables.adapt, tunables.slice_us, tunables.locks);
+        assert_eq!(got, (1, 2000, 0));
+        parse(&["--slice-us"]).unwrap_err();
+    }
+
+    #[test]
     fn values_out_of_range_are_refused_with_the_range() {
         for knob in KNOBS {
             let flag = format!("--{}", knob.flag);

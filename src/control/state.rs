@@ -372,6 +372,72 @@ mod tests {
         assert_eq!(knobs.tunables().slice_us, 1000 + 49);
     }
 
+    /// Mode off is given, and nest may be tried.
+    fn adaptive() -> Settings {
+        let mut tunables = Tunables::new(Mode::Off);
+        tunables.adapt = 1;
+        Settings::new(tunables, InForce::default()).adaptive(&[Mode::Nest])
+    }
+
+    fn mode_in_force(knobs: &Settings) -> String {
+        let mut values = knobs.values().into_iter();
+        values.find(|value| value.key == MODE).unwrap().value
+    }
+
+    #[test]
+    fn who_sets_the_mode_has_it_until_that_is_undone() {
+        let pinned = |knobs: &mut Settings| match knobs.answer(&Request::Adapt, ME, 1, nobody) {
+            Answer::Adapt(status) => status.contexts[0].state == "pinned by set mode=",
+            other => panic!("{other:?}"),
+        };
+        let mut knobs = adaptive();
+        knobs.answer(&set(&["slice_us=2000"]), ME, 1, nobody);
+        assert!(!pinned(&mut knobs) && knobs.next_trial().is_some());
+        // Also who sets what was given.
+        for mode in ["mode=off", "mode=nest"] {
+            let answer = knobs.answer(&set(&[mode]), ME, 1, nobody);
+            assert!(matches!(answer, Answer::Changed(changes) if changes.len() == 1));
+            assert!(pinned(&mut knobs) && knobs.next_trial().is_none());
+        }
+        knobs.answer(&Request::Undo, ME, 1, nobody);
+        assert!(pinned(&mut knobs));
+        knobs.answer(&Request::Undo, ME, 1, nobody);
+        assert!(!pinned(&mut knobs) && knobs.next_trial().is_some());
+        assert_eq!(mode_in_force(&knobs), "off");
+        let mut plain = Settings::new(Tunables::new(Mode::Off), InForce::default());
+        assert!(error(&mut plain, &Request::Adapt).contains("without --adapt"));
+    }
+
+    #[test]
+    fn what_is_found_by_trial_is_in_force_and_no_change_of_anybodys() {
+        let mut knobs = adaptive();
+        let (mut now, mut sums) = (Instant::now(), Done::default());
+        let decision = loop {
+            let next = knobs.next_trial().unwrap().max(now);
+            let ns = (next - now).as_nanos() as u64;
+            let speed = if mode_in_force(&knobs) == "nest" {
+                1
+            } else {
+                2
+            };
+            (sums.run, sums.work) = (sums.run + ns, sums.work + ns / speed);
+            now = next;
+            if let Some(decision) = knobs.adapt(now, 7, |_| Ok(sums)).unwrap() {
+                break decision;
+            }
+        };
+        assert!(decision.taken && decision.at == 7, "{decision}");
+        assert_eq!(mode_in_force(&knobs), "nest");
+        assert_eq!(knobs.tunables().mode, Mode::Off as u64, "the one given");
+        let policies: Vec<_> = knobs.contexts().policies(knobs.tunables()).collect();
+        assert_eq!(policies[0].1.mode, Mode::Nest as u64);
+        error(&mut knobs, &Request::Undo);
+        knobs.answer(&set(&["mode=auto"]), ME, 8, nobody);
+        assert_eq!(mode_in_force(&knobs), "auto");
+        knobs.answer(&Request::Undo, ME, 9, nobody);
+        assert_eq!(mode_in_force(&knobs), "off");
+    }
+
     proptest! {
         /// Whatever is asked: values stay in their ranges, an error changes nothing,
         /// and what was set can be undone.

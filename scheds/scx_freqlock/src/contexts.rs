@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Contexts on the BPF side: how they get there, what it has of a task, and what was done
-//! in each.
+//! Contexts on the BPF side: how they get there, and what it has of a task.
 
 use crate::bpf_skel::{types, BpfSkel};
 use anyhow::{Context, Result};
-use freqlock::adapt::Done;
 use freqlock::context::{until_zero, InForce, Seen};
 use freqlock::knobs::Tunables;
 use freqlock::store_policy;
-use libbpf_rs::{MapCore, MapFlags, ProgramInput};
+use libbpf_rs::ProgramInput;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Writes rules and policies, then the version by which they count. Decisions that go
@@ -28,22 +26,6 @@ pub fn store(bss: &mut types::bss, contexts: &InForce, tunables: Tunables) {
     // SAFETY: aligned, valid for as long as the reference, and written by nobody else.
     let version = unsafe { AtomicU32::from_ptr(&mut bss.contexts_version) };
     version.store(contexts.version(), Ordering::Release);
-}
-
-/// Writes the modes alone. They are read where they stand, so that counts at once, in all
-/// decisions from then on.
-pub fn store_modes(bss: &mut types::bss, contexts: &InForce, tunables: Tunables) {
-    for (at, policy) in contexts.policies(tunables) {
-        bss.policies[at].mode = policy.mode;
-    }
-}
-
-/// What the tasks of the policy at this place did.
-pub fn done(skel: &BpfSkel, at: usize) -> Result<Done> {
-    let key = (at as u32).to_ne_bytes();
-    let cpus = (skel.maps.done_by_policy.lookup_percpu(&key, MapFlags::ANY))
-        .context("cannot read what was done")?;
-    Ok(Done::of_cpus(&cpus.unwrap_or_default()))
 }
 
 /// What the BPF side has of a task; none if it has no such task.

@@ -2,6 +2,7 @@
 //! scx_freqlock: the scheduler's command. Without a sub-command it loads the
 //! scheduler and serves it until it ends.
 
+mod adapt;
 mod bpf_skel;
 mod child;
 mod contexts;

@@ -2,6 +2,7 @@
 //! Loads the BPF object, attaches it, answers questions about it while it runs,
 //! and tells why it ended.
 
+use crate::adapt;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
 use crate::libbpf_log;
@@ -236,7 +237,8 @@ impl<'a> Scheduler<'a> {
             }
             self.upgrade_source();
             if next.is_some_and(|at| at <= Instant::now()) {
-                self.adapt(learned)?;
+                let settings = learned.settings.as_mut().context("no settings")?;
+                adapt::step(&mut self.skel, settings)?;
             }
         }
         drop(self.link.take());
@@ -328,19 +330,6 @@ impl<'a> Scheduler<'a> {
             }
             Err(error) => warn!("contexts stay as they are: {error:#}"),
         }
-        Ok(())
-    }
-
-    /// Takes the next step of --adapt, if it is time for it.
-    fn adapt(&mut self, learned: &mut Learned) -> Result<()> {
-        let settings = learned.settings.as_mut().context("no settings")?;
-        let at = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
-        let done = |place| contexts::done(&self.skel, place);
-        if let Some(decision) = settings.adapt(Instant::now(), at, done)? {
-            info!("{decision}");
-        }
-        let bss = self.skel.maps.bss_data.as_mut().context("no .bss")?;
-        contexts::store_modes(bss, settings.contexts(), settings.tunables());
         Ok(())
     }
 

@@ -15,6 +15,10 @@
  * has as much weight as who waits for it already, so that its wait is the inversion.
  * The holder's time is read while it runs elsewhere, and may be off by what it ran
  * since its CPU counted last, a tick.
+ *
+ * With --adapt, what all tasks of a policy did is added up as well, per CPU: the
+ * agent looks several times a second, and going through the tasks would cost it more
+ * than this does the tasks.
  */
 #include "freqlock.bpf.h"
 
@@ -37,9 +41,28 @@ struct {
 	__uint(max_entries, EPISODES_ROOM);
 } episodes SEC(".maps");
 
+/* By where the policy stands; one entry only if nobody asks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FL_MAX_POLICIES);
+	__type(key, u32);
+	__type(value, struct fl_done);
+} done_by_policy SEC(".maps");
+
 struct fl_task_stats exits_lost;
 u64 inversion_slot[FL_PROFILE_SLOTS];
 u64 inversion_off_ns;
+
+/*
+ * Where what @tctx does is added up; NULL without --adapt. An interrupt between load
+ * and store may lose an addition, as it may a count.
+ */
+static __always_inline struct fl_done *done_of(const struct task_ctx *tctx)
+{
+	u32 policy = tctx->policy;
+
+	return adapts ? bpf_map_lookup_elem(&done_by_policy, &policy) : NULL;
+}
 
 /*
  * A woken or forked task was given a CPU: the one that it, or its parent, had last; an
@@ -58,10 +81,13 @@ int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool kept, bool idle,
 int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct fl_task_stats *stats = &tctx->stats;
-
 	/* Of one that ran as the scheduler started it is not known. */
-	if (tctx->waiting_since)
-		stats->wait += now - tctx->waiting_since;
+	u64 waited = tctx->waiting_since ? now - tctx->waiting_since : 0;
+	struct fl_done *done = done_of(tctx);
+
+	if (done)
+		done->wait += waited;
+	stats->wait += waited;
 	stats->picked++;
 	stats->moved += tctx->ran_on >= 0 && tctx->ran_on != cpu;
 	tctx->ran_on = cpu;
@@ -73,11 +99,16 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed)
 {
 	struct fl_task_stats *stats = &tctx->stats;
-	u64 ran = now - tctx->counted_at;
+	u64 ran = now - tctx->counted_at, work = work_of(ran, speed);
+	struct fl_done *done = done_of(tctx);
 
+	if (done) {
+		done->run += ran;
+		done->work += tctx->spin.spinning ? 0 : work;
+	}
 	tctx->counted_at = now;
 	stats->run += ran;
-	stats->work += work_of(ran, speed);
+	stats->work += work;
 	if (speed < SLOW_BELOW)
 		stats->slow += ran;
 	if (tctx->spin.spinning)
@@ -185,6 +216,7 @@ static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 	struct inversion *inv = &wctx->inversion;
 	struct task_struct *h = bpf_task_from_pid(inv->holder >> 32);
 	u64 length = now - wctx->edge_since, ran = 0, off;
+	struct fl_done *done = done_of(wctx);
 	struct task_ctx *hctx;
 
 	if (h) {
@@ -197,6 +229,8 @@ static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 	fl_count(inversion);
 	wctx->stats.inversions++;
 	wctx->stats.inversion += length;
+	if (done)
+		done->inversion += length;
 	__sync_fetch_and_add(&inversion_slot[in_range(profile_slot(length), FL_PROFILE_SLOTS)], 1);
 	__sync_fetch_and_add(&inversion_off_ns, off);
 	if (length >= tunables.episode_us * FL_USEC)

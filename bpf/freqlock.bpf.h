@@ -191,6 +191,7 @@ extern const volatile bool smt_present;
 extern const volatile bool capacity_differs;
 extern const volatile bool sees_locks;
 extern const volatile bool tells_tasks;
+extern const volatile bool adapts;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

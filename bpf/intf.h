@@ -196,6 +196,14 @@ struct fl_task_stats {
 #undef TASK_STAT
 };
 
+/* What the tasks of one policy did, for --adapt: sums that only grow, in ns. */
+struct fl_done {
+	u64 run;       /* on a CPU */
+	u64 wait;      /* could have run and did not, from wake-up or preemption on */
+	u64 inversion; /* asleep for a lock that a task of lesser weight holds */
+	u64 work;      /* done while on a CPU and not known to spin, at full speed */
+};
+
 /* A task as it is told to the agent: by the iterator, and when it exits. */
 struct fl_task_record {
 	u64 start;         /* when it was born, ns since boot: with the PID it is unique */

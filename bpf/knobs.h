@@ -71,3 +71,9 @@ KNOB(hold_share, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets
 KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and tell of priority inversions")
 KNOB(episode_us, "us", 1000, 0, 10000000, live, "Priority inversions are told one by one if they last this long; all of them are counted")
 KNOB(cpus_ms, "ms", 100, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
+
+/* Trying modes (src/adapt). */
+KNOB(adapt, "0..1", 0, 0, 1, start, "Try other modes in short slots, in each context that sets none, and keep those in which its tasks get their work done sooner")
+KNOB(adapt_slot_ms, "ms", 200, 20, 60000, live, "Length of such a slot; the first quarter is not counted")
+KNOB(adapt_margin, "%", 3, 0, 90, live, "Another mode is kept only if the time to get work done is less by this")
+KNOB(adapt_share, "%", 10, 1, 100, live, "Most of the time that is spent on trials, after those at the start")

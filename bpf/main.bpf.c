@@ -41,6 +41,7 @@ const volatile bool smt_present;
 const volatile bool capacity_differs;
 const volatile bool sees_locks;
 const volatile bool tells_tasks = true;
+const volatile bool adapts;
 const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
 /* Written by the agent before it is loaded. */

@@ -75,8 +75,11 @@ impl KnobArgs {
 impl Args for KnobArgs {
     fn augment_args(cmd: Command) -> Command {
         KNOBS.iter().fold(cmd, |cmd, knob| {
+            let is_switch = (knob.min, knob.max) == (0, 1);
             cmd.arg(
                 Arg::new(knob.name)
+                    .num_args(usize::from(!is_switch)..=1)
+                    .default_missing_value("1")
                     .long(knob.flag)
                     .value_name(knob.unit)
                     .help(format!(
@@ -154,6 +157,16 @@ mod tests {
             args.apply(&mut tunables);
             assert_eq!(tunables, expected);
         }
+    }
+
+    #[test]
+    fn a_switch_alone_is_on_and_takes_no_other_flag_for_its_value() {
+        let args = parse(&["--adapt", "--slice-us=2000", "--locks", "0"]).unwrap();
+        let mut tunables = Tunables::new(Mode::Auto);
+        args.apply(&mut tunables);
+        let got = (tunables.adapt, tunables.slice_us, tunables.locks);
+        assert_eq!(got, (1, 2000, 0));
+        parse(&["--slice-us"]).unwrap_err();
     }
 
     #[test]

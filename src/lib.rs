@@ -2,6 +2,7 @@
 //! The agent of scx_freqlock: all that runs in user space and is not the
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 
+pub mod adapt;
 pub mod calibrate;
 mod cgroups;
 pub mod compare;

@@ -2,6 +2,7 @@
 //! The placement modes.
 
 use crate::intf;
+use clap::ValueEnum;
 
 /// `enum fl_mode`, and what its members are called on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +23,12 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The one that this number stands for on the BPF side.
+    pub fn from_number(number: u64) -> Option<Self> {
+        let mut modes = Self::value_variants().iter();
+        modes.find(|mode| **mode as u64 == number).copied()
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -37,7 +44,6 @@ impl Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum;
 
     #[test]
     fn every_mode_of_the_bpf_side_has_its_name() {
@@ -45,6 +51,7 @@ mod tests {
         assert_eq!(modes.len(), intf::fl_mode_FL_NR_MODES as usize);
         for (number, mode) in modes.iter().enumerate() {
             assert_eq!(*mode as usize, number);
+            assert_eq!(Mode::from_number(number as u64), Some(*mode));
             let value = mode.to_possible_value().unwrap();
             assert_eq!(value.get_name(), mode.name());
         }

@@ -17,7 +17,7 @@ pub(crate) mod process;
 mod progress;
 pub(crate) mod record;
 mod report;
-mod stats;
+pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
 

@@ -65,12 +65,15 @@ pub struct Effective {
     pub line: Option<usize>,
     /// Whether it is what it would be if nobody had set it.
     pub default: bool,
+    /// What it would be without --adapt, if that is something else.
+    pub given: Option<String>,
 }
 
 impl Explained {
     pub fn new(pid: u32, seen: &Seen, in_force: &InForce, base: &Tunables) -> Self {
         let context = in_force.get(seen.context);
-        let mut of_task = context.map_or(*base, |context| context.over(base));
+        let mut of_task = in_force.policy(seen.context, base);
+        let mut given = context.map_or(*base, |context| context.over(base));
         let mut defaults = Tunables::new(Mode::Auto);
         let keys = KNOBS.iter().filter(|knob| knob.task).map(|knob| knob.name);
         let values = std::iter::once(MODE).chain(keys).filter_map(|key| {
@@ -80,6 +83,9 @@ impl Explained {
                 value: text(key, value),
                 line: context.and_then(|context| context.line_of(key)),
                 default: field(&mut defaults, key) == Some(&mut value.clone()),
+                given: field(&mut given, key)
+                    .filter(|given| **given != value)
+                    .map(|given| text(key, *given)),
             })
         });
         let user = User::from_uid(Uid::from_raw(seen.uid)).ok().flatten();
@@ -102,16 +108,6 @@ impl Explained {
             settled: in_force.policy_at(seen.context) == seen.policy as usize,
             values: values.collect(),
         }
-    }
-}
-
-impl Context {
-    /// The line that sets a knob.
-    fn line_of(&self, key: &str) -> Option<usize> {
-        let mut values = self.values.iter();
-        values
-            .find(|value| value.key == key)
-            .map(|value| value.line)
     }
 }
 
@@ -179,12 +175,14 @@ impl fmt::Display for Explained {
             value,
             line,
             default,
+            given,
         } in &self.values
         {
-            let from = match line {
-                Some(line) => format!("its context, line {line}"),
-                None if *default => "default".into(),
-                None => "set for all".into(),
+            let from = match (given, line) {
+                (Some(given), _) => format!("--adapt, rather than {given}"),
+                (None, Some(line)) => format!("its context, line {line}"),
+                (None, None) if *default => "default".into(),
+                (None, None) => "set for all".into(),
             };
             table.add_row([key, value, &from]);
         }

@@ -4,6 +4,8 @@
 use super::{Context, Contexts, Error, DEFAULT_FILE};
 use crate::intf;
 use crate::knobs::Tunables;
+use crate::mode::Mode;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,9 @@ pub struct InForce {
     contexts: Contexts,
     bank: usize,
     changes: u32,
+    /// Modes that are tried, or were found better than the given one, by the number of
+    /// the context; 0 for tasks in none.
+    chosen: BTreeMap<u32, Mode>,
 }
 
 impl InForce {
@@ -37,6 +42,8 @@ impl InForce {
     pub fn reload(&mut self) -> Result<(), Error> {
         self.contexts = self.read()?;
         self.bank = 1 - self.bank;
+        // Their numbers are those of the contexts before.
+        self.chosen.clear();
         self.touch();
         Ok(())
     }
@@ -44,6 +51,17 @@ impl InForce {
     /// Every task is to look again: values changed that hold for all.
     pub fn touch(&mut self) {
         self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// These modes are in force rather than the given ones. Policies are told so where they
+    /// stand, which needs no new look at any task.
+    pub fn choose(&mut self, chosen: BTreeMap<u32, Mode>) {
+        self.chosen = chosen;
+    }
+
+    /// The mode that is in force rather than the given one, if it is another one.
+    pub fn chosen(&self, number: u32) -> Option<Mode> {
+        self.chosen.get(&number).copied()
     }
 
     fn read(&self) -> Result<Contexts, Error> {
@@ -91,9 +109,17 @@ impl InForce {
 
     /// Every policy, that of tasks in no context first, with its place on the BPF side.
     pub fn policies(&self, base: Tunables) -> impl Iterator<Item = (usize, Tunables)> + '_ {
-        let first = self.bank * BANK_POLICIES;
-        let of_contexts = self.contexts.0.iter().map(move |c| c.over(&base));
-        (first..).zip(std::iter::once(base).chain(of_contexts))
+        let numbers = 0..=self.len() as u32; // at most FL_MAX_CONTEXTS
+        numbers.map(move |number| (self.policy_at(number), self.policy(number, &base)))
+    }
+
+    /// All knobs as the tasks of this context have them, 0 for those in none.
+    pub fn policy(&self, number: u32, base: &Tunables) -> Tunables {
+        let mut policy = self.get(number).map_or(*base, |context| context.over(base));
+        if let Some(mode) = self.chosen(number) {
+            policy.mode = mode as u64;
+        }
+        policy
     }
 
     /// Where the policy of the context of this number stands; 0 is none.
@@ -115,7 +141,6 @@ impl fmt::Display for InForce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mode::Mode;
 
     const ONE: &str = "[[context]]\nmatch = { command = \"a\" }\nmode = \"nest\"\n";
 
@@ -153,6 +178,10 @@ mod tests {
             assert_eq!(places, [bank * BANK_RULES]);
             assert!(!versions.contains(&in_force.version()));
             versions.push(in_force.version());
+            in_force.choose(BTreeMap::from([(1, Mode::Auto)]));
+            let policies: Vec<_> = in_force.policies(base).collect();
+            assert_eq!(policies[0].1, base);
+            assert_eq!(policies[1].1, Tunables::new(Mode::Auto));
             in_force.reload().unwrap();
         }
     }

@@ -82,6 +82,14 @@ impl Contexts {
 }
 
 impl Context {
+    /// The line that sets a knob.
+    pub fn line_of(&self, key: &str) -> Option<usize> {
+        let mut values = self.values.iter();
+        values
+            .find(|value| value.key == key)
+            .map(|value| value.line)
+    }
+
     /// All knobs as its tasks have them, where those of no context have `base`.
     pub fn over(&self, base: &Tunables) -> Tunables {
         let mut tunables = *base;

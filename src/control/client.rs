@@ -3,6 +3,7 @@
 
 use super::keys::{Keys, SETTABLE};
 use super::{find, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
+use crate::adapt::{AdaptArgs, Status};
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
 use crate::output;
@@ -56,10 +57,39 @@ pub fn undo() -> Result<()> {
 }
 
 pub fn get(args: &GetArgs) -> Result<()> {
+    let values = values()?;
+    let adapts = values.contains(&Assignment::new("adapt", 1));
     let wanted = |key: &String| args.keys.is_empty() || args.keys.contains(key);
-    let values = values()?.into_iter().filter(|value| wanted(&value.key));
-    let lines = values.map(|Assignment { key, value }| format!("{key}={value}\n"));
-    Ok(output::print(lines.collect::<String>())?)
+    let lines = (values.into_iter().filter(|value| wanted(&value.key)))
+        .map(|Assignment { key, value }| format!("{key}={value}\n"));
+    output::print(lines.collect::<String>())?;
+    if adapts && wanted(&MODE.into()) {
+        // Not among the values, which set takes as they are.
+        let status = adaptive()?;
+        if let Some(all) = status.contexts.first() {
+            output::say(format_args!(
+                "mode: {} was given; with --adapt: {} ({})",
+                all.given, all.mode, all.state
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Prints what --adapt has found and decided.
+pub fn adapt(args: &AdaptArgs) -> Result<()> {
+    let status = adaptive()?;
+    Ok(output::print(match args.json {
+        true => serde_json::to_string_pretty(&status)? + "\n",
+        false => status.to_string(),
+    })?)
+}
+
+fn adaptive() -> Result<Box<Status>> {
+    match ask(&Request::Adapt)? {
+        Answer::Adapt(status) => Ok(status),
+        other => unexpected(other),
+    }
 }
 
 /// Prints the changes that could be taken back, with who made them and when.

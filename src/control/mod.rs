@@ -16,6 +16,7 @@ mod state;
 pub use server::{Asked, Server};
 pub use state::Settings;
 
+use crate::adapt::Status;
 use crate::context::Explained;
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
@@ -44,9 +45,11 @@ pub enum Request {
     Reload,
     /// Which context the task of this number is in.
     Explain(u32),
+    /// What --adapt has found and decided.
+    Adapt,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Every knob and the mode, with the values in force.
@@ -57,6 +60,7 @@ pub enum Answer {
     /// The contexts that are in force now, in words.
     Reloaded(String),
     Explained(Box<Explained>),
+    Adapt(Box<Status>),
     Error(String),
 }
 
@@ -125,6 +129,8 @@ pub enum Error {
     Twice(String),
     #[error("nothing was changed that could be undone")]
     NothingToUndo,
+    #[error("the scheduler was started without --adapt")]
+    NotAdaptive,
     #[error("there is no task {0}, or none that scx_freqlock schedules")]
     NoTask(u32),
 }
@@ -194,8 +200,7 @@ pub(crate) fn field<'a>(tunables: &'a mut Tunables, key: &str) -> Option<&'a mut
 }
 
 pub(crate) fn text(key: &str, value: u64) -> String {
-    let mode = Mode::value_variants().iter().find(|m| **m as u64 == value);
-    match (key, mode) {
+    match (key, Mode::from_number(value)) {
         (MODE, Some(mode)) => mode.name().into(),
         _ => value.to_string(),
     }

@@ -3,10 +3,13 @@
 //! do so wholly or not at all, and those of knobs can be taken back one after the other.
 
 use super::{field, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
+use crate::adapt::{Adapter, Decision, Done, Group, Status, Tuning};
 use crate::context::{Explained, InForce, Seen};
 use crate::knobs::{Tunables, KNOBS};
+use crate::mode::Mode;
 use anyhow::Result;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// So many changes can be taken back; older ones are forgotten.
 const REMEMBERED: usize = 100;
@@ -17,7 +20,19 @@ pub struct Settings {
     tunables: Tunables,
     contexts: InForce,
     /// What each request changed, oldest first.
-    changes: VecDeque<Vec<Change>>,
+    changes: VecDeque<Changed>,
+    /// With --adapt only.
+    adapter: Option<Adapter>,
+    /// Somebody has set the mode, which is not to be tried then.
+    mode_is_set: bool,
+}
+
+/// What one request changed.
+#[derive(Clone, Debug)]
+struct Changed {
+    changes: Vec<Change>,
+    /// Whether somebody had set the mode before.
+    mode_was_set: bool,
 }
 
 impl Settings {
@@ -26,7 +41,74 @@ impl Settings {
             tunables,
             contexts,
             changes: VecDeque::new(),
+            adapter: None,
+            mode_is_set: false,
         }
+    }
+
+    /// The same, with these modes tried, if that was asked for.
+    pub fn adaptive(mut self, modes: &[Mode]) -> Self {
+        self.adapter = (self.tunables.adapt != 0).then(|| Adapter::new(modes.to_vec()));
+        self.regroup();
+        self
+    }
+
+    /// When [`Self::adapt`] has something to do; none without --adapt.
+    pub fn next_trial(&self) -> Option<Instant> {
+        self.adapter.as_ref()?.next()
+    }
+
+    /// What is to be done about trials by `now`, second `at` since 1970. `read` gives the
+    /// sums of the policy at this place of the BPF side, where modes are to be stored after.
+    pub fn adapt(
+        &mut self,
+        now: Instant,
+        at: u64,
+        read: impl Fn(usize) -> Result<Done>,
+    ) -> Result<Option<Decision>> {
+        let Some(adapter) = &mut self.adapter else {
+            return Ok(None);
+        };
+        let read = |number| read(self.contexts.policy_at(number));
+        let decision = adapter.step(now, at, &Tuning::from(&self.tunables), read)?;
+        self.contexts.choose(adapter.chosen());
+        Ok(decision)
+    }
+
+    /// The sums of trials begin anew.
+    pub fn interrupt_trial(&mut self) {
+        if let Some(adapter) = &mut self.adapter {
+            adapter.interrupt(Instant::now());
+            self.contexts.choose(adapter.chosen());
+        }
+    }
+
+    /// Who may have a mode of its own is to be told again: contexts or the mode given are
+    /// others, or may be.
+    fn regroup(&mut self) {
+        let Some(adapter) = &mut self.adapter else {
+            return;
+        };
+        let groups = (0..=self.contexts.len() as u32).filter_map(|number| {
+            let context = self.contexts.get(number);
+            let line = context.and_then(|context| context.line_of(MODE));
+            let given = context.map_or(self.tunables, |context| context.over(&self.tunables));
+            Some(Group {
+                number,
+                name: context.map_or("in no context".into(), |context| {
+                    let name = context.name.clone();
+                    name.unwrap_or_else(|| context.rule.to_string())
+                }),
+                given: Mode::from_number(given.mode)?,
+                pinned: match (line, self.mode_is_set) {
+                    (Some(line), _) => Some(format!("line {line} of its file")),
+                    (None, true) => Some("set mode=".into()),
+                    (None, false) => None,
+                },
+            })
+        });
+        adapter.set_groups(groups.collect(), Instant::now());
+        self.contexts.choose(adapter.chosen());
     }
 
     /// The values that are to be in force.
@@ -50,12 +132,15 @@ impl Settings {
         let answer = match request {
             Request::Get => Ok(Answer::Values(self.values())),
             Request::Changes => Ok(Answer::Changes(
-                self.changes.iter().flatten().cloned().collect(),
+                (self.changes.iter().flat_map(|c| &c.changes))
+                    .cloned()
+                    .collect(),
             )),
             Request::Set(wanted) => self.set(wanted, by, at).map(Answer::Changed),
             Request::Undo => self.undo(by, at).map(Answer::Changed),
             Request::Reload => self.reload().map(Answer::Reloaded),
             Request::Explain(pid) => self.explain(*pid, look).map(Answer::Explained),
+            Request::Adapt => self.status().map(Answer::Adapt),
         };
         answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")))
     }
@@ -63,7 +148,15 @@ impl Settings {
     /// Reads the file of contexts again; after an error all is as before.
     pub fn reload(&mut self) -> Result<String> {
         self.contexts.reload()?;
+        self.regroup();
         Ok(self.contexts.to_string())
+    }
+
+    fn status(&self) -> Result<Box<Status>> {
+        let adapter = self.adapter.as_ref().ok_or(Error::NotAdaptive)?;
+        Ok(Box::new(
+            adapter.status(Instant::now(), &Tuning::from(&self.tunables)),
+        ))
     }
 
     fn explain(
@@ -80,11 +173,15 @@ impl Settings {
         )))
     }
 
-    fn values(&mut self) -> Vec<Assignment> {
+    fn values(&self) -> Vec<Assignment> {
+        let mut in_force = self.tunables;
+        if let Some(mode) = self.contexts.chosen(0) {
+            in_force.mode = mode as u64;
+        }
         std::iter::once(MODE)
             .chain(KNOBS.iter().map(|knob| knob.name))
             .filter_map(|key| {
-                let value = *field(&mut self.tunables, key)?;
+                let value = *field(&mut in_force, key)?;
                 Some(Assignment::new(key, text(key, value)))
             })
             .collect()
@@ -102,7 +199,9 @@ impl Settings {
                 continue;
             };
             let before = std::mem::replace(now, value);
-            if before != value {
+            // Who sets the mode that was given wants it to stay, which is a change.
+            let pins = *key == MODE && self.adapter.is_some() && !self.mode_is_set;
+            if before != value || pins {
                 changed.push(Change {
                     key: key.clone(),
                     before: text(key, before),
@@ -115,10 +214,17 @@ impl Settings {
         self.tunables = tunables;
         self.contexts.touch();
         if !changed.is_empty() {
-            self.changes.push_back(changed.clone());
+            self.changes.push_back(Changed {
+                changes: changed.clone(),
+                mode_was_set: self.mode_is_set,
+            });
             if self.changes.len() > REMEMBERED {
                 self.changes.pop_front();
             }
+        }
+        if changed.iter().any(|change| change.key == MODE) {
+            self.mode_is_set = true;
+            self.regroup();
         }
         Ok(changed)
     }
@@ -126,7 +232,7 @@ impl Settings {
     fn undo(&mut self, by: Peer, at: u64) -> Result<Vec<Change>> {
         let last = self.changes.pop_back().ok_or(Error::NothingToUndo)?;
         let mut back = Vec::new();
-        for change in last {
+        for change in last.changes {
             let assignment = Assignment::new(&change.key, &change.before);
             let value = assignment.check()?;
             if let Some(now) = field(&mut self.tunables, &change.key) {
@@ -140,6 +246,10 @@ impl Settings {
                 by,
                 ..change
             });
+        }
+        if back.iter().any(|change| change.key == MODE) {
+            self.mode_is_set = last.mode_was_set;
+            self.regroup();
         }
         Ok(back)
     }
@@ -260,6 +370,72 @@ mod tests {
         }
         error(&mut knobs, &Request::Undo);
         assert_eq!(knobs.tunables().slice_us, 1000 + 49);
+    }
+
+    /// Mode off is given, and nest may be tried.
+    fn adaptive() -> Settings {
+        let mut tunables = Tunables::new(Mode::Off);
+        tunables.adapt = 1;
+        Settings::new(tunables, InForce::default()).adaptive(&[Mode::Nest])
+    }
+
+    fn mode_in_force(knobs: &Settings) -> String {
+        let mut values = knobs.values().into_iter();
+        values.find(|value| value.key == MODE).unwrap().value
+    }
+
+    #[test]
+    fn who_sets_the_mode_has_it_until_that_is_undone() {
+        let pinned = |knobs: &mut Settings| match knobs.answer(&Request::Adapt, ME, 1, nobody) {
+            Answer::Adapt(status) => status.contexts[0].state == "pinned by set mode=",
+            other => panic!("{other:?}"),
+        };
+        let mut knobs = adaptive();
+        knobs.answer(&set(&["slice_us=2000"]), ME, 1, nobody);
+        assert!(!pinned(&mut knobs) && knobs.next_trial().is_some());
+        // Also who sets what was given.
+        for mode in ["mode=off", "mode=nest"] {
+            let answer = knobs.answer(&set(&[mode]), ME, 1, nobody);
+            assert!(matches!(answer, Answer::Changed(changes) if changes.len() == 1));
+            assert!(pinned(&mut knobs) && knobs.next_trial().is_none());
+        }
+        knobs.answer(&Request::Undo, ME, 1, nobody);
+        assert!(pinned(&mut knobs));
+        knobs.answer(&Request::Undo, ME, 1, nobody);
+        assert!(!pinned(&mut knobs) && knobs.next_trial().is_some());
+        assert_eq!(mode_in_force(&knobs), "off");
+        let mut plain = Settings::new(Tunables::new(Mode::Off), InForce::default());
+        assert!(error(&mut plain, &Request::Adapt).contains("without --adapt"));
+    }
+
+    #[test]
+    fn what_is_found_by_trial_is_in_force_and_no_change_of_anybodys() {
+        let mut knobs = adaptive();
+        let (mut now, mut sums) = (Instant::now(), Done::default());
+        let decision = loop {
+            let next = knobs.next_trial().unwrap().max(now);
+            let ns = (next - now).as_nanos() as u64;
+            let speed = if mode_in_force(&knobs) == "nest" {
+                1
+            } else {
+                2
+            };
+            (sums.run, sums.work) = (sums.run + ns, sums.work + ns / speed);
+            now = next;
+            if let Some(decision) = knobs.adapt(now, 7, |_| Ok(sums)).unwrap() {
+                break decision;
+            }
+        };
+        assert!(decision.taken && decision.at == 7, "{decision}");
+        assert_eq!(mode_in_force(&knobs), "nest");
+        assert_eq!(knobs.tunables().mode, Mode::Off as u64, "the one given");
+        let policies: Vec<_> = knobs.contexts().policies(knobs.tunables()).collect();
+        assert_eq!(policies[0].1.mode, Mode::Nest as u64);
+        error(&mut knobs, &Request::Undo);
+        knobs.answer(&set(&["mode=auto"]), ME, 8, nobody);
+        assert_eq!(mode_in_force(&knobs), "auto");
+        knobs.answer(&Request::Undo, ME, 9, nobody);
+        assert_eq!(mode_in_force(&knobs), "off");
     }
 
     proptest! {

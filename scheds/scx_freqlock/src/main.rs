@@ -2,6 +2,7 @@
 //! scx_freqlock: the scheduler's command. Without a sub-command it loads the
 //! scheduler and serves it until it ends.
 
+mod adapt;
 mod bpf_skel;
 mod child;
 mod contexts;
@@ -87,6 +88,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Changes) => control::client::changes()?,
         Some(Command::Knobs) => control::client::knobs()?,
         Some(Command::Reload) => control::client::reload()?,
+        Some(Command::Adapt(args)) => control::client::adapt(args)?,
         Some(Command::Explain(args)) => control::client::explain(args)?,
         Some(Command::Contexts { file }) => context::print(file)?,
         Some(Command::Promises(opts)) => show(

@@ -7,6 +7,7 @@ use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use freqlock::adapt::{AdaptArgs, DEFAULT_MODES};
 use freqlock::compare;
 use freqlock::context;
 use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
@@ -68,6 +69,7 @@ pub enum Command {
     Get(GetArgs),
     /// Take back the last change of knobs that was not taken back
     Undo,
+    Adapt(AdaptArgs),
     /// Print the changes of knobs that can be taken back, by whom and when
     Changes,
     /// Print all knobs: unit, range, default, whether they change while the
@@ -187,6 +189,10 @@ pub struct RunOpts {
     #[arg(long, value_name = "FILE")]
     pub contexts: Option<PathBuf>,
 
+    /// The modes that --adapt tries, beside the one given by --mode
+    #[arg(long, value_enum, requires = "adapt", default_values_t = DEFAULT_MODES, value_name = "MODE[,..]", value_delimiter = ',')]
+    pub adapt_modes: Vec<Mode>,
+
     #[command(flatten)]
     pub knobs: KnobArgs,
 
@@ -200,6 +206,13 @@ impl Opts {
         let opts = Self::parse();
         if !opts.run.test_speed.is_empty() && opts.run.freq_source() != Some(Source::Test) {
             let what = "--test-speed has a meaning with --freq-source=test only";
+            Self::command()
+                .error(ErrorKind::ArgumentConflict, what)
+                .exit();
+        }
+        let knobs = opts.run.tunables();
+        if knobs.adapt != 0 && knobs.telemetry == 0 {
+            let what = "--adapt decides by what --telemetry counts: it cannot be without";
             Self::command()
                 .error(ErrorKind::ArgumentConflict, what)
                 .exit();
@@ -364,6 +377,18 @@ mod tests {
             let changes = opts.run.tunables() != Tunables::new(Mode::Auto);
             assert_eq!(changes, name != "auto_mode", "{name}");
         }
+    }
+
+    #[test]
+    fn modes_are_tried_only_if_that_is_asked_for() {
+        assert_eq!(parse(&[]).unwrap().run.tunables().adapt, 0);
+        let opts = parse(&["--adapt", "--mode=off"]).unwrap().run;
+        assert_eq!((opts.tunables().adapt, opts.mode), (1, Mode::Off));
+        assert_eq!(opts.adapt_modes, DEFAULT_MODES);
+        let opts = parse(&["--adapt", "--adapt-modes=smove,nest"]).unwrap().run;
+        assert_eq!(opts.adapt_modes, [Mode::Smove, Mode::Nest]);
+        let message = parse(&["--adapt-modes=nest"]).unwrap_err();
+        assert!(message.contains("--adapt"), "{message}");
     }
 
     #[test]

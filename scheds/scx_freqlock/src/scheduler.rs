@@ -2,6 +2,7 @@
 //! Loads the BPF object, attaches it, answers questions about it while it runs,
 //! and tells why it ended.
 
+use crate::adapt;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
 use crate::cpus::CpusPage;
@@ -10,7 +11,7 @@ use crate::opts::RunOpts;
 use crate::signals::Signals;
 use crate::telemetry::{self, Rings, Watch};
 use anyhow::{anyhow, bail, ensure, Context, Result};
-use crossbeam::channel::{select, tick, Receiver};
+use crossbeam::channel::{at, never, select, tick, Receiver};
 use freqlock::calibrate::{self, Measured, COLD_KNOBS};
 use freqlock::context::InForce;
 use freqlock::control;
@@ -36,7 +37,7 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How often is looked whether the kernel ended it: there is nothing to wait on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -113,9 +114,10 @@ impl<'a> Scheduler<'a> {
             take_measured(&measured, opts, &mut tunables);
             // A request that nobody hears costs all the same.
             tunables.cpuperf *= u64::from(machine.schedutil);
-            control::Settings::new(tunables, contexts)
+            control::Settings::new(tunables, contexts).adaptive(&opts.adapt_modes)
         };
         let settings = learned.settings.get_or_insert_with(at_start);
+        settings.interrupt_trial();
         let tunables = settings.tunables();
         let governed = tunables.cpuperf != 0;
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
@@ -221,6 +223,8 @@ impl<'a> Scheduler<'a> {
             if let Some(settings) = &learned.settings {
                 page.follow(&mut self.skel, settings.tunables().cpus_ms);
             }
+            let next = learned.settings.as_ref().and_then(|s| s.next_trial());
+            let trial = next.map_or_else(never, at);
             select! {
                 recv(requests) -> request => {
                     telemetry::take_in(&told)?;
@@ -237,8 +241,13 @@ impl<'a> Scheduler<'a> {
                 recv(signals.end) -> _ => signalled = true,
                 recv(look) -> _ => telemetry::take_in(&told)?,
                 recv(page.due) -> _ => page.publish(&mut self.skel),
+                recv(trial) -> _ => {}
             }
             self.upgrade_source();
+            if next.is_some_and(|at| at <= Instant::now()) {
+                let settings = learned.settings.as_mut().context("no settings")?;
+                adapt::step(&mut self.skel, settings)?;
+            }
         }
         drop(self.link.take());
         Ok(self.exit_info(signalled))
@@ -536,6 +545,7 @@ fn open_and_load<'a>(
     rodata.capacity_differs = layout.capacity_differs();
     rodata.sees_locks = locks.is_some();
     rodata.tells_tasks = settings.tunables().telemetry != 0;
+    rodata.adapts = settings.tunables().adapt != 0;
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;
@@ -557,6 +567,9 @@ fn open_and_load<'a>(
     if settings.tunables().telemetry == 0 {
         skel.maps.exits.set_max_entries(PAGE_BYTES)?;
         skel.maps.episodes.set_max_entries(PAGE_BYTES)?;
+    }
+    if settings.tunables().adapt == 0 {
+        skel.maps.done_by_policy.set_max_entries(1)?;
     }
     skel.maps.cpu_orders.set_max_entries(nr_cpus)?;
     skel.maps.ledgers.set_max_entries(nr_cpus)?;

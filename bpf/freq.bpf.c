@@ -37,6 +37,7 @@ static u64 khz_max[FL_MAX_CPUS];
 static void model_of(struct speed_model *m)
 {
 	m->ramp_ns = tunables.ramp_us * FL_USEC;
+	m->hold_ns = tunables.decay_after_us * FL_USEC;
 	m->decay_ns = tunables.decay_us * FL_USEC;
 	m->floor = tunables.speed_floor;
 }

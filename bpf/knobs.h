@@ -32,6 +32,7 @@ KNOB(disperse_us, "us", 800, 10, 100000, live, "Modes fork-local and fork-all: a
 KNOB(nest_idle_us, "us", 10000, 100, 10000000, live, "Mode nest: an idle CPU stays in the warm set this long after it last ran a task")
 KNOB(park_margin_us, "us", 50, 1, 100000, live, "Mode auto: a task that waits for a CPU to become free moves when it still waits this long after twice the predicted wait")
 KNOB(park_max_us, "us", 1000, 0, 100000, live, "Mode auto: longest predicted wait for which a task is kept waiting for a busy CPU while another is idle")
+KNOB(warm_up, "0..1024", 400, 0, 1024, live, "Mode auto: share of what the warmest idle CPU lacks to its full speed that is not held against it, since work there warms it for what comes next")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, live, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
 KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, live, "Time that an idle CPU takes to run a task sent to it, until it has been measured")
 KNOB(move_core_ns, "ns", 1000, 0, 10000000, live, "Cost of moving a task to another hardware thread of its core")
@@ -45,7 +46,8 @@ KNOB(cold_far_ns, "ns", 0, 0, 10000000, live, "The same on another node")
 
 /* CPU speed. */
 KNOB(ramp_us, "us", 29000, 1, 10000000, live, "Recency model: busy time from the floor to full speed (Gouicem et al., USENIX ATC 2020, section 2: 29 ms from 1.25 to 3.00 GHz on the E7-8870 v4)")
-KNOB(decay_us, "us", 98000, 1, 10000000, live, "Recency model: idle time from full speed to the floor")
+KNOB(decay_us, "us", 98000, 1, 10000000, live, "Recency model: idle time from full speed to the floor, once it falls")
+KNOB(decay_after_us, "us", 0, 0, 10000000, live, "Recency model: idle time for which a CPU keeps its speed before it falls")
 KNOB(speed_floor, "0..1024", 410, 1, 1024, live, "Recency model: speed of a CPU that has long been idle; 1024 says that speeds never change (default 1.2 GHz of 3.0 GHz)")
 KNOB(turbo_back_us, "us", 10000, 0, 10000000, live, "Mode auto: time in which active cores win back the speed that one more has cost them (10 ms: how often the kernel's intel_pstate driver looks)")
 KNOB(smt_share, "0..1024", 640, 1, 1024, live, "Speed of a hardware thread whose sibling is busy, against one whose sibling is idle")

@@ -290,7 +290,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 {
 	struct auto_choice *choice = &pl->choice;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity;
+	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity, from = speed;
 	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
 	u32 span = FL_FULL_SPEED - tunables.speed_floor;
 	struct candidate c = { .cpu = cpu };
@@ -298,7 +298,9 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
 	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
-	c.run = finish_run(pl->burst, speed, ramp ? top : speed, ramp);
+	if (ramp && why == AUTO_WARM)
+		from = finish_invest(speed, top, tunables.warm_up);
+	c.run = finish_run(pl->burst, from, ramp ? top : speed, ramp);
 	c.move = cost_of_move(pl->prev_cpu, cpu, pl->fork, c.run);
 
 	if (idle) {

@@ -101,6 +101,18 @@ static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back
 	return lesser(lost * (now - then) / now * active, FINISH_MAX_NS);
 }
 
+/*
+ * The speed 0..1024 as which the warmest idle CPU counts that is at @speed and ends at
+ * @top: @share (0..1024) of what it lacks is forgiven, since the burst warms it for those
+ * that come. Without that, a load for two CPUs may stay on one, which is always faster than
+ * the other: the other never gets to be fast.
+ */
+static inline u32 finish_invest(u32 speed, u32 top, u64 share)
+{
+	return speed < top ? speed + (top - speed) * lesser(share, FL_FULL_SPEED) / FL_FULL_SPEED :
+			     speed;
+}
+
 /* One CPU that the task could go to. */
 struct candidate {
 	s32 cpu;       /* -1: no such candidate */

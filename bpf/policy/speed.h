@@ -2,7 +2,7 @@
 /*
  * How fast a CPU is by how recently it was busy: the recency model, for
  * machines that do not tell. Speed rises along a straight line while the CPU is
- * busy and falls along one while it is idle (Gouicem et al., "Fewer Cores, More
+ * busy, and falls along one once it has been idle for a while (Gouicem et al., "Fewer Cores, More
  * Hertz", USENIX ATC 2020, section 2: 29 ms from
  * 1.25 to 3.00 GHz under load; the fall is an assumption, see the knob decay_us).
  *
@@ -20,7 +20,8 @@
 /* Constants of the model; all from knobs. */
 struct speed_model {
 	u64 ramp_ns;  /* busy time from floor to full */
-	u64 decay_ns; /* idle time from full to floor */
+	u64 hold_ns;  /* idle time before it falls */
+	u64 decay_ns; /* idle time from full to floor, then */
 	u32 floor;    /* 0..1024 */
 };
 
@@ -51,14 +52,16 @@ static inline u32 speed_rise(u32 speed, u64 busy_ns, const struct speed_model *m
 	return speed + step < SPEED_ONE ? speed + step : SPEED_ONE;
 }
 
-/* Speed after @idle_ns without work, from @speed. */
+/* Speed after @idle_ns without any work, from @speed: a period's whole length so far. */
 static inline u32 speed_fall(u32 speed, u64 idle_ns, const struct speed_model *m)
 {
 	u32 floor = speed_floor(m), step;
 
 	if (speed <= floor)
 		return floor;
-	step = speed_step(SPEED_ONE - floor, idle_ns, m->decay_ns);
+	if (idle_ns <= m->hold_ns)
+		return speed;
+	step = speed_step(SPEED_ONE - floor, idle_ns - m->hold_ns, m->decay_ns);
 	return speed - floor > step ? speed - step : floor;
 }
 

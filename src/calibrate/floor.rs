@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How slow a CPU is here after it has been idle: the floor of the recency
-//! model, measured at start where no better source of CPU speeds exists.
+//! model, measured at start where no better source of CPU speeds exists. The CPU
+//! that comes last shows how it gets there, too ([`super::fall`]).
 //!
 //! CPUs are left idle for as long as cores take to cool; then threads on a few of
 //! them at a time do equal chunks of work and time them. What disturbs this goes
 //! both ways: an interrupt keeps an idle CPU warm, and whatever else runs makes
 //! chunks longer.
 
+use super::fall::{self, Fall};
 use super::{chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::thread::JoinHandle;
@@ -30,12 +32,13 @@ const EARLY_CHUNKS: usize = 3;
 const STEPS: u32 = 65_536;
 
 /// What one CPU showed: a chunk just after idling, and when warm, and when it
-/// had come half of the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// had come half of the way; and, if it was the last, how it falls.
+#[derive(Clone, Debug, PartialEq)]
 struct Shown {
     early: Duration,
     warm: Duration,
     half_way: Duration,
+    falls: Vec<fall::Shown>,
 }
 
 /// How CPUs get fast.
@@ -45,6 +48,7 @@ pub struct Ramp {
     pub floor: u64,
     /// Busy time from there to the full speed.
     pub us: u64,
+    pub fall: Option<Fall>,
 }
 
 /// Measured on a few of the largest CPUs; none if nothing could be.
@@ -82,6 +86,8 @@ fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
 struct Turn {
     cpu: usize,
     after: Duration,
+    /// After it nobody else gets warm, which would change the speed of all.
+    last: bool,
 }
 
 /// A CPU that has its turn again cools before it; one that has not had any yet does
@@ -94,6 +100,7 @@ fn plan(cpus: &[usize]) -> Vec<Turn> {
         .map(|i| Turn {
             cpu: cpus[i % cpus.len()],
             after: COOL + apart * (i / each) as u32,
+            last: i == each * ROUNDS - 1,
         })
         .collect()
 }
@@ -102,7 +109,11 @@ fn show(turn: &Turn) -> Option<Shown> {
     stay_on(turn.cpu)?;
     // To idle is what is to be measured: nothing is awaited here.
     std::thread::sleep(turn.after);
-    shown(&chunks(WARM, STEPS))
+    let mut shown = shown(&chunks(WARM, STEPS))?;
+    if turn.last {
+        shown.falls = fall::show(STEPS).unwrap_or_default();
+    }
+    Some(shown)
 }
 
 /// The medians of the early chunks and of the last quarter.
@@ -122,6 +133,7 @@ fn shown(durations: &[Duration]) -> Option<Shown> {
         early,
         warm,
         half_way: half_way(durations, early, warm),
+        falls: Vec::new(),
     })
 }
 
@@ -141,10 +153,13 @@ fn ramp(mut shown: Vec<Shown>) -> Option<Ramp> {
     shown.retain(|s| !s.early.is_zero());
     shown.sort_by_key(floor);
     let typical = shown.get(shown.len() / 3)?;
+    let falls: Vec<fall::Shown> = shown.iter().flat_map(|s| s.falls.clone()).collect();
+    let floor = floor(typical);
     Some(Ramp {
-        floor: floor(typical),
+        floor,
         // Speeds rise along a line.
         us: (2 * typical.half_way.as_micros() as u64).max(1),
+        fall: fall::fall(&falls, floor as f64 / FULL as f64, COOL),
     })
 }
 
@@ -170,6 +185,7 @@ mod tests {
             early: Duration::from_micros(early),
             warm: Duration::from_micros(warm),
             half_way: Duration::ZERO,
+            falls: Vec::new(),
         }
     }
 
@@ -189,6 +205,7 @@ mod tests {
         let want = Ramp {
             floor: 429,
             us: 4740,
+            fall: None,
         };
         assert_eq!(ramp(vec![shown(&durations).unwrap()]), Some(want));
         assert_eq!(shown(&us(&[1, 1])), None);

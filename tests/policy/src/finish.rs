@@ -149,6 +149,17 @@ proptest! {
     }
 
     #[test]
+    fn what_a_cpu_lacks_is_forgiven_by_a_share(
+        speed in 1..=FULL, top in 1..=FULL, share in 0..=2 * u64::from(FULL), more in 0..=64u64
+    ) {
+        let got = policy!(finish_invest(speed, top, share));
+        prop_assert!((speed..=speed.max(top)).contains(&got));
+        prop_assert!(policy!(finish_invest(speed, top, share + more)) >= got);
+        prop_assert_eq!(policy!(finish_invest(speed, top, 0)), speed);
+        prop_assert_eq!(policy!(finish_invest(speed, top, u64::from(FULL))), speed.max(top));
+    }
+
+    #[test]
     fn wait_is_the_rest_cut_short_and_then_the_queue(
         rest in 0..=MAX, leave in any_time(), slice in any_time(),
         queued in 0..=MAX, speed in 1..=FULL

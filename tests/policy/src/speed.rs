@@ -12,10 +12,11 @@ prop_compose! {
     /// Any model that the knobs allow.
     fn model()(
         ramp_ns in 1_000..=10_000_000_000u64,
+        hold_ns in 0..=10_000_000_000u64,
         decay_ns in 1_000..=10_000_000_000u64,
         floor in 1..=FULL,
     ) -> sys::speed_model {
-        sys::speed_model { ramp_ns, decay_ns, floor }
+        sys::speed_model { ramp_ns, hold_ns, decay_ns, floor }
     }
 }
 
@@ -59,7 +60,7 @@ proptest! {
     #[test]
     fn full_after_the_ramp_and_floor_after_the_decay(m in model(), speed in 0..=ONE) {
         prop_assert_eq!(policy!(speed_rise(speed, m.ramp_ns, &m)), ONE);
-        prop_assert_eq!(policy!(speed_fall(speed, m.decay_ns, &m)), floor_of(&m));
+        prop_assert_eq!(policy!(speed_fall(speed, m.hold_ns + m.decay_ns, &m)), floor_of(&m));
     }
 
     /// Speeds follow the line of the model, to one part in a million.
@@ -67,7 +68,7 @@ proptest! {
     fn is_the_line_of_the_model(m in model(), speed in 0..=ONE, ns in 0..10_000_000_000u64) {
         let speed = speed.max(floor_of(&m));
         let up = (f64::from(speed) + line(&m, ns, m.ramp_ns)).min(f64::from(ONE));
-        let down = (f64::from(speed) - line(&m, ns, m.decay_ns)).max(f64::from(floor_of(&m)));
+        let down = (f64::from(speed) - line(&m, ns.saturating_sub(m.hold_ns), m.decay_ns)).max(f64::from(floor_of(&m)));
         prop_assert!((f64::from(policy!(speed_rise(speed, ns, &m))) - up).abs() <= 1.0);
         prop_assert!((f64::from(policy!(speed_fall(speed, ns, &m))) - down).abs() <= 1.0);
     }
@@ -80,9 +81,16 @@ proptest! {
         let up = policy!(speed_rise(speed, a, &m));
         let twice = policy!(speed_rise(up, b, &m));
         prop_assert!(twice.abs_diff(policy!(speed_rise(speed, a + b, &m))) <= 1);
-        let down = policy!(speed_fall(speed, a, &m));
-        let twice = policy!(speed_fall(down, b, &m));
-        prop_assert!(twice.abs_diff(policy!(speed_fall(speed, a + b, &m))) <= 1);
+        // Each period without work has a hold of its own.
+        let down = policy!(speed_fall(speed, a + m.hold_ns, &m));
+        let twice = policy!(speed_fall(down, b + m.hold_ns, &m));
+        prop_assert!(twice.abs_diff(policy!(speed_fall(speed, a + b + m.hold_ns, &m))) <= 1);
+    }
+
+    #[test]
+    fn keeps_its_speed_for_a_while(m in model(), speed in 0..=ONE) {
+        let speed = speed.max(floor_of(&m));
+        prop_assert_eq!(policy!(speed_fall(speed, m.hold_ns, &m)), speed);
     }
 
     #[test]

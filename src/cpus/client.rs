@@ -2,7 +2,7 @@
 //! `scx_freqlock cpus`: the CPUs that a process or cgroup can count on, and why.
 
 use super::count::Figures;
-use super::mask::Mask;
+use super::mask::{Mask, MOST};
 use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
@@ -132,7 +132,7 @@ fn of_process(pid: u32, now: Duration) -> Result<Told> {
     Ok(Told {
         pid: Some(tgid),
         command: Some(status.name),
-        allowed: Mask::of_process(tgid).map(|mask| mask.to_string()),
+        allowed: Mask::of_process(tgid, MOST).map(|mask| mask.to_string()),
         ..Told::new(cgroup, figures, limit, &page, now)
     })
 }

@@ -2,7 +2,7 @@
 //! `scx_freqlock cpus`: the CPUs that a process or cgroup can count on, and why.
 
 use super::count::Figures;
-use super::mask::Mask;
+use super::mask::{Mask, MOST};
 use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
@@ -85,10 +85,9 @@ struct Told {
 }
 
 pub fn print(args: &CpusArgs) -> Result<()> {
-    let now = monotonic();
     let told = match (args.pid, &args.cgroup) {
-        (Some(pid), _) => of_process(pid, now)?,
-        (None, Some(cgroup)) => of_cgroup(cgroup, now)?,
+        (Some(pid), _) => of_process(pid)?,
+        (None, Some(cgroup)) => of_cgroup(cgroup)?,
         (None, None) => bail!("neither a process nor a cgroup is named"),
     };
     let text = if args.json {
@@ -101,14 +100,14 @@ pub fn print(args: &CpusArgs) -> Result<()> {
         .context("cannot write to standard output")
 }
 
-fn of_process(pid: u32, now: Duration) -> Result<Told> {
+fn of_process(pid: u32) -> Result<Told> {
     let process = Process::new(pid as i32).map_err(|_| Error::NoProcess(pid))?;
     let status = process.status().map_err(|_| Error::NoProcess(pid))?;
     // It may be a thread of one.
     let tgid = status.tgid as u32;
     let process = Process::new(status.tgid).map_err(|_| Error::NoProcess(pid))?;
     let start = process.stat().map_err(|_| Error::NoProcess(pid))?.starttime;
-    let page = page(now)?;
+    let (page, now) = page()?;
     let found = page
         .processes
         .binary_search_by_key(&tgid, |entry| entry.pid);
@@ -132,13 +131,13 @@ fn of_process(pid: u32, now: Duration) -> Result<Told> {
     Ok(Told {
         pid: Some(tgid),
         command: Some(status.name),
-        allowed: Mask::of_process(tgid).map(|mask| mask.to_string()),
+        allowed: Mask::of_process(tgid, MOST).map(|mask| mask.to_string()),
         ..Told::new(cgroup, figures, limit, &page, now)
     })
 }
 
-fn of_cgroup(cgroup: &str, now: Duration) -> Result<Told> {
-    let page = page(now)?;
+fn of_cgroup(cgroup: &str) -> Result<Told> {
+    let (page, now) = page()?;
     let hierarchy = Hierarchy::find();
     let id = hierarchy.as_ref().and_then(|h| h.id(cgroup));
     let id = id.ok_or_else(|| Error::NoCgroup(cgroup.into()))?;
@@ -155,8 +154,8 @@ fn of_cgroup(cgroup: &str, now: Duration) -> Result<Told> {
     Ok(Told::new(Some(cgroup.into()), figures, limit, &page, now))
 }
 
-/// The page, if somebody writes it.
-fn page(now: Duration) -> Result<Contents> {
+/// The page, if somebody writes it, and when it was read.
+fn page() -> Result<(Contents, Duration)> {
     let page = match Contents::read(Path::new(PATH)) {
         Err(_) if !Path::new(PATH).exists() => {
             // Anybody may ask for the page, but not for what the scheduler tells.
@@ -165,8 +164,9 @@ fn page(now: Duration) -> Result<Contents> {
         }
         page => page?,
     };
+    let now = monotonic();
     let Some(old) = page.stale(now) else {
-        return Ok(page);
+        return Ok((page, now));
     };
     // Nothing else tells one that stands still from one that is gone.
     stats::running()?;
@@ -237,7 +237,7 @@ impl Told {
         if let Some(column) = table.column_mut(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let _ = writeln!(text, "\n{table}");
+        let _ = writeln!(text, "\n{}", table.trim_fmt());
         let _ = writeln!(
             text,
             "in the {} that ended {} ago",

@@ -33,7 +33,8 @@ struct Group {
 
 /// Where to find out what the kernel alone knows; the tests have another.
 pub trait Kernel {
-    fn mask(&mut self, pid: u32) -> Option<Mask>;
+    /// Which of so many CPUs a process may run on; none if it is gone.
+    fn mask(&mut self, pid: u32, cpus: usize) -> Option<Mask>;
     /// The cgroup, in the hierarchy with the cpu controller, of a process that has this one
     /// in version 2.
     fn cgroup(&mut self, pid: u32, unified: u64) -> Option<u64>;
@@ -54,20 +55,20 @@ pub struct Running {
 }
 
 impl Running {
-    /// What is mounted may have changed.
-    pub fn look_again(&mut self) {
-        let hierarchy = Hierarchy::find();
-        if hierarchy != self.hierarchy {
-            self.paths =
-                (hierarchy.as_ref()).map_or_else(Cgroups::default, |h| Cgroups::at(h.root()));
-            self.hierarchy = hierarchy;
+    /// Looks for cgroups until some are mounted.
+    pub fn look(&mut self) {
+        if self.hierarchy.is_none() {
+            self.hierarchy = Hierarchy::find();
+            if let Some(hierarchy) = &self.hierarchy {
+                self.paths = Cgroups::at(hierarchy.root());
+            }
         }
     }
 }
 
 impl Kernel for Running {
-    fn mask(&mut self, pid: u32) -> Option<Mask> {
-        Mask::of_process(pid)
+    fn mask(&mut self, pid: u32, cpus: usize) -> Option<Mask> {
+        Mask::of_process(pid, cpus)
     }
 
     fn cgroup(&mut self, pid: u32, unified: u64) -> Option<u64> {
@@ -130,7 +131,7 @@ impl<K: Kernel> Keeper<K> {
     }
 
     fn learn(&mut self, process: &Living) {
-        let Some(mask) = self.kernel.mask(process.pid) else {
+        let Some(mask) = self.kernel.mask(process.pid, self.present.end()) else {
             return;
         };
         let cgroup = self.kernel.cgroup(process.pid, process.cgroup);
@@ -256,7 +257,7 @@ impl<K: Kernel> Keeper<K> {
         match self.processes.get_mut(&did.pid) {
             Some(known) if known.start == did.start => {
                 known.weight = mean;
-                match self.kernel.mask(did.pid) {
+                match self.kernel.mask(did.pid, self.present.end()) {
                     Some(mask) => known.mask = mask,
                     None => drop(self.processes.remove(&did.pid)),
                 }

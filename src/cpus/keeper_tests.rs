@@ -11,8 +11,8 @@ struct Fake {
 }
 
 impl Kernel for Fake {
-    fn mask(&mut self, pid: u32) -> Option<Mask> {
-        let cpus = if pid < 10 { 2 } else { 4 };
+    fn mask(&mut self, pid: u32, cpus: usize) -> Option<Mask> {
+        let cpus = if pid < 10 { 2 } else { cpus };
         (!self.gone.contains(&pid)).then(|| (0..cpus).collect())
     }
 

@@ -6,22 +6,25 @@ use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::fmt;
 
-const MOST: usize = intf::fl_consts_FL_MAX_CPUS as usize;
+/// CPUs that a set has room for.
+pub const MOST: usize = intf::fl_consts_FL_MAX_CPUS as usize;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mask([u64; MOST / 64]);
 
 impl Mask {
-    /// Where a process, or this one if it is 0, may run now; what its cpuset leaves out
-    /// and CPUs that are offline are not among them. None if it is gone.
-    pub fn of_process(pid: u32) -> Option<Self> {
+    /// Which of so many CPUs a process, or this one if it is 0, may run on now; what its
+    /// cpuset leaves out and CPUs that are offline are not among them. None if it is gone.
+    pub fn of_process(pid: u32, cpus: usize) -> Option<Self> {
         let set = sched_getaffinity(Pid::from_raw(pid as i32)).ok()?;
-        let most = MOST.min(CpuSet::count());
-        Some(
-            (0..most)
-                .filter(|cpu| set.is_set(*cpu) == Ok(true))
-                .collect(),
-        )
+        let cpus = 0..cpus.min(CpuSet::count());
+        Some(cpus.filter(|cpu| set.is_set(*cpu) == Ok(true)).collect())
+    }
+
+    /// The least number that is greater than all of them.
+    pub fn end(&self) -> usize {
+        let last = self.0.iter().rposition(|word| *word != 0);
+        last.map_or(0, |i| 64 * (i + 1) - self.0[i].leading_zeros() as usize)
     }
 
     pub fn has(&self, cpu: usize) -> bool {
@@ -100,13 +103,18 @@ mod tests {
         assert_eq!(all.and(&some).to_string(), "90-99");
         assert_eq!(all.or(&some).to_string(), "0-109");
         assert_eq!(all.len(), 100);
+        assert_eq!(
+            (all.end(), some.end(), Mask::default().end()),
+            (100, 110, 0)
+        );
         assert!(all.and(&some).is_within(&some) && !some.is_within(&all));
         assert!(some.has(90) && !some.has(89) && !some.has(5000));
     }
 
     #[test]
     fn this_process_may_run_somewhere() {
-        assert!(Mask::of_process(0).unwrap().len() > 0);
-        assert_eq!(Mask::of_process(i32::MAX as u32), None);
+        assert!(Mask::of_process(0, MOST).unwrap().len() > 0);
+        assert_eq!(Mask::of_process(0, 0), Some(Mask::default()));
+        assert_eq!(Mask::of_process(i32::MAX as u32, MOST), None);
     }
 }

@@ -65,7 +65,7 @@ impl Publisher {
     ) -> Result<()> {
         if self.looked.is_none_or(|then| then.elapsed() >= LOOK_EVERY) {
             self.looked = Some(Instant::now());
-            self.keeper.kernel.look_again();
+            self.keeper.kernel.look();
             self.keeper.take_in(&living()?);
         }
         self.entered.clear();

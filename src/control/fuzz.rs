@@ -160,7 +160,11 @@ fn check_value_of(key: &str, value: &str) -> bool {
 fn whatever_comes_is_answered_and_changes_all_or_nothing() {
     let running = start();
     for_a_while(
-        (vec(line(), 1..12), last(), 1..200usize),
+        (
+            vec(line(), 1..12),
+            last(),
+            select(vec![1, 20, 500, 100_000]),
+        ),
         |(lines, last, piece)| {
             let mut talk = Talk::begin(&running, piece);
             let mut before = talk.values();

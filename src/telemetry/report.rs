@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn wrong_usage_is_refused() {
-        for bad in ["--by=user", "--sort=name", "--interval=0", "--top=-1"] {
+        for bad in ["--by=user", "--sort=no", "--interval=0", "--top=-1"] {
             assert!(Command::try_parse_from(["report", bad]).is_err(), "{bad}");
         }
     }

@@ -9,7 +9,9 @@ use crate::interval;
 use crate::output;
 use crate::telemetry::{By, Look};
 use anyhow::{Context, Result};
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
 use screen::{Page, Screen, View};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -54,6 +56,9 @@ pub fn run(args: &TopArgs) -> Result<()> {
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
         // Keys do not come as signals then, but somebody may end it from elsewhere.
         ctrlc::set_handler(|| {
+            // Held to the end, so that nothing is drawn any more.
+            let mut out = std::io::stdout().lock();
+            drop(execute!(out, Show));
             ratatui::restore();
             std::process::exit(0);
         })

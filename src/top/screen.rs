@@ -449,9 +449,9 @@ mod tests {
         assert!(text.find("waiter").unwrap() < text.rfind("maker").unwrap());
         press(&mut screen, "S");
         assert!(screen.title().contains("sorted by work_ns"));
-        press(&mut screen, "SSSS");
+        press(&mut screen, "SSS");
         assert!(
-            screen.title().contains("sorted by tasks"),
+            screen.title().contains("sorted by speed"),
             "beyond the figures"
         );
         press(&mut screen, "b");

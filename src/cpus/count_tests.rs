@@ -101,7 +101,10 @@ fn only_cpus_that_it_may_use_count() {
 fn who_may_go_elsewhere_goes_where_there_is_room() {
     let mut neighbour = hog(0..1, 1.0, 1.0);
     neighbour.mask = Some(cpus(0..4));
-    let told = figures(&[neighbour.clone()], subject(cpus(0..1), vec![]));
+    let told = figures(
+        std::slice::from_ref(&neighbour),
+        subject(cpus(0..1), vec![]),
+    );
     assert!(near(told.neighbours, 1.0), "three CPUs were idle");
     let full = [neighbour.clone(), hog(1..4, 3.0, 1.0)];
     let told = figures(&full, subject(cpus(0..1), vec![])).neighbours;

@@ -323,7 +323,7 @@ mod tests {
         // All of it says n, so that halves of two would be seen.
         let figures = Figures {
             affinity: f64::from(n),
-            quota: (n % 2 == 0).then_some(f64::from(n)),
+            quota: n.is_multiple_of(2).then_some(f64::from(n)),
             neighbours: 0.25,
             ..Default::default()
         };

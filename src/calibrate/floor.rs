@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How slow a CPU is here after it has been idle: the floor of the recency
-//! model, measured at start where no better source of CPU speeds exists. The CPU
-//! that comes last shows how it gets there, too ([`super::fall`]).
+//! model, measured at start where no better source of CPU speeds exists.
 //!
 //! CPUs are left idle for as long as cores take to cool; then threads on a few of
 //! them at a time do equal chunks of work and time them. What disturbs this goes
 //! both ways: an interrupt keeps an idle CPU warm, and whatever else runs makes
 //! chunks longer.
 
-use super::fall::{self, Fall};
 use super::{chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::thread::JoinHandle;
@@ -32,13 +30,12 @@ const EARLY_CHUNKS: usize = 3;
 const STEPS: u32 = 65_536;
 
 /// What one CPU showed: a chunk just after idling, and when warm, and when it
-/// had come half of the way; and, if it was the last, how it falls.
-#[derive(Clone, Debug, PartialEq)]
+/// had come half of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shown {
     early: Duration,
     warm: Duration,
     half_way: Duration,
-    falls: Vec<fall::Shown>,
 }
 
 /// How CPUs get fast.
@@ -48,7 +45,6 @@ pub struct Ramp {
     pub floor: u64,
     /// Busy time from there to the full speed.
     pub us: u64,
-    pub fall: Option<Fall>,
 }
 
 /// Measured on a few of the largest CPUs; none if nothing could be.
@@ -86,8 +82,6 @@ fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
 struct Turn {
     cpu: usize,
     after: Duration,
-    /// After it nobody else gets warm, which would change the speed of all.
-    last: bool,
 }
 
 /// A CPU that has its turn again cools before it; one that has not had any yet does
@@ -100,7 +94,6 @@ fn plan(cpus: &[usize]) -> Vec<Turn> {
         .map(|i| Turn {
             cpu: cpus[i % cpus.len()],
             after: COOL + apart * (i / each) as u32,
-            last: i == each * ROUNDS - 1,
         })
         .collect()
 }
@@ -109,11 +102,7 @@ fn show(turn: &Turn) -> Option<Shown> {
     stay_on(turn.cpu)?;
     // To idle is what is to be measured: nothing is awaited here.
     std::thread::sleep(turn.after);
-    let mut shown = shown(&chunks(WARM, STEPS))?;
-    if turn.last {
-        shown.falls = fall::show(STEPS).unwrap_or_default();
-    }
-    Some(shown)
+    shown(&chunks(WARM, STEPS))
 }
 
 /// The medians of the early chunks and of the last quarter.
@@ -133,7 +122,6 @@ fn shown(durations: &[Duration]) -> Option<Shown> {
         early,
         warm,
         half_way: half_way(durations, early, warm),
-        falls: Vec::new(),
     })
 }
 
@@ -153,13 +141,10 @@ fn ramp(mut shown: Vec<Shown>) -> Option<Ramp> {
     shown.retain(|s| !s.early.is_zero());
     shown.sort_by_key(floor);
     let typical = shown.get(shown.len() / 3)?;
-    let falls: Vec<fall::Shown> = shown.iter().flat_map(|s| s.falls.clone()).collect();
-    let floor = floor(typical);
     Some(Ramp {
-        floor,
+        floor: floor(typical),
         // Speeds rise along a line.
         us: (2 * typical.half_way.as_micros() as u64).max(1),
-        fall: fall::fall(&falls, floor as f64 / FULL as f64, COOL),
     })
 }
 
@@ -185,7 +170,6 @@ mod tests {
             early: Duration::from_micros(early),
             warm: Duration::from_micros(warm),
             half_way: Duration::ZERO,
-            falls: Vec::new(),
         }
     }
 
@@ -205,7 +189,6 @@ mod tests {
         let want = Ramp {
             floor: 429,
             us: 4740,
-            fall: None,
         };
         assert_eq!(ramp(vec![shown(&durations).unwrap()]), Some(want));
         assert_eq!(shown(&us(&[1, 1])), None);

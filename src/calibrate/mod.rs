@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
-//! a CPU is after it has been idle and for how long ([`floor`]), how it gets there
-//! ([`fall`]), what active cores lose to
+//! a CPU is after it has been idle and for how long ([`floor`]), what active cores lose to
 //! each other ([`turbo`]), and what a move costs a task ([`moves`]). All time equal chunks of
 //! work.
 
-mod fall;
 mod floor;
 mod moves;
 mod turbo;
 
-pub use fall::Fall;
 pub use floor::Ramp;
 pub use moves::{Moves, COLD_KNOBS};
 

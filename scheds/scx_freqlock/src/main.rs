@@ -25,8 +25,8 @@ use freqlock::metrics::Metrics;
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
 use freqlock::{
-    compare, control, cpus as count, locks, machine, notify, openmetrics, output, preflight, promises,
-    stats, telemetry as figures, top,
+    compare, control, cpus as count, locks, machine, notify, openmetrics, output, preflight,
+    promises, stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
 use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};

@@ -464,11 +464,9 @@ fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
     let ramp = measured
         .ramp
         .map(|ramp| [("speed_floor", ramp.floor), ("ramp_us", ramp.us)]);
-    let fall = measured.ramp.and_then(|ramp| ramp.fall);
-    let fall = fall.map(|fall| [("decay_after_us", fall.after_us), ("decay_us", fall.us)]);
     let cold = COLD_KNOBS.iter().zip(measured.moves);
     let cold = cold.filter_map(|(knob, ns)| Some(((*knob)?, ns?)));
-    for (knob, value) in ramp.into_iter().chain(fall).flatten().chain(cold) {
+    for (knob, value) in ramp.into_iter().flatten().chain(cold) {
         if let (false, Some(field)) = (opts.knobs.has(knob), tunables.knob_mut(knob)) {
             *field = value;
         }
@@ -480,13 +478,8 @@ fn ramp_text(tunables: &Tunables) -> String {
     match tunables.speed_floor {
         floor if floor >= u64::from(full) => "; speeds are taken not to change".into(),
         floor => {
-            let ms = |us| us as f64 / 1e3;
-            format!(
-                "; {floor}/{full} after idling, {full} in {:.1} ms; from {:.1} ms of idling on it falls, for {:.1} ms",
-                ms(tunables.ramp_us),
-                ms(tunables.decay_after_us),
-                ms(tunables.decay_us),
-            )
+            let ms = tunables.ramp_us as f64 / 1e3;
+            format!("; {floor}/{full} after idling, {full} in {ms:.1} ms")
         }
     }
 }

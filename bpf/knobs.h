@@ -72,7 +72,7 @@ KNOB(hold_share, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets
 /* What is told. */
 KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and tell of priority inversions")
 KNOB(episode_us, "us", 1000, 0, 10000000, live, "Priority inversions are told one by one if they last this long; all of them are counted")
-KNOB(cpus_ms, "ms", 100, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
+KNOB(cpus_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
 
 /* Trying modes (src/adapt). */
 KNOB(adapt, "0..1", 0, 0, 1, start, "Try other modes in short slots, in each context that sets none, and keep those in which its tasks get their work done sooner")

@@ -5,18 +5,13 @@
  *
  *   cpus await pid=P|cgroup=ID field=cpus least=0 most=4000
  *					until the figure of P, in thousandths, is between
- *   cpus await-left-out least=N	until so many processes found no room
  *   cpus await-stale			what is mapped now is written no more
  *   cpus consistent n=N		looks N times at a page that is written meanwhile
  *   cpus spin threads=4			threads that work, until it is killed
- *   cpus crowd n=N			processes that sleep, until it is killed
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include "cpus_page.h"
 #include "timing.h"
 
@@ -98,21 +93,6 @@ static void cmd_await(void)
 	die("%s is %ld, not %ld to %ld (%s)", name, last, least, most, strerror(error));
 }
 
-static void cmd_await_left_out(void)
-{
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-	long least = number("least", 1);
-
-	open_page();
-	while (page->processes_left_out < least) {
-		if (clock_ns(CLOCK_MONOTONIC) > end)
-			die("%u processes were left out of %u", page->processes_left_out,
-			    page->nr_processes);
-		sleep_us(LOOK_US);
-	}
-	printf("left_out=%u processes=%u\n", page->processes_left_out, page->nr_processes);
-}
-
 static void cmd_await_stale(void)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
@@ -186,36 +166,14 @@ static void cmd_spin(void)
 	spinner(NULL);
 }
 
-static void cmd_crowd(void)
-{
-	long n = number("n", 100);
-
-	for (long i = 0; i < n; i++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			die("fork: %s", strerror(errno));
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			pause();
-			_exit(0);
-		}
-	}
-	printf("pid=%d\n", getpid());
-	fflush(stdout);
-	pause();
-}
-
 static const struct {
 	const char *name;
 	void (*run)(void);
 } commands[] = {
 	{ "await", cmd_await },
-	{ "await-left-out", cmd_await_left_out },
 	{ "await-stale", cmd_await_stale },
 	{ "consistent", cmd_consistent },
 	{ "spin", cmd_spin },
-	{ "crowd", cmd_crowd },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the BPF side wrote, out of bytes: structs of intf.h and strings of C.
 
-use std::ffi::c_char;
-
 /// A struct of intf.h, of which all are made of integers alone; none if `bytes` has
 /// another size.
 pub(crate) fn read<T: Copy>(bytes: &[u8]) -> Option<T> {
@@ -10,10 +8,27 @@ pub(crate) fn read<T: Copy>(bytes: &[u8]) -> Option<T> {
     (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// A string of C, as far as it goes. Its characters are signed or not, as the
-/// architecture has it.
-pub fn text(chars: &[c_char]) -> String {
-    let bytes: Vec<u8> = (chars.iter().map(|c| *c as u8))
+/// A character of C, which is signed or not by the architecture, and signed always in
+/// libbpf's bindings.
+pub trait Char: Copy {
+    fn byte(self) -> u8;
+}
+
+impl Char for i8 {
+    fn byte(self) -> u8 {
+        self as u8
+    }
+}
+
+impl Char for u8 {
+    fn byte(self) -> u8 {
+        self
+    }
+}
+
+/// A string of C, as far as it goes.
+pub fn text<C: Char>(chars: &[C]) -> String {
+    let bytes: Vec<u8> = (chars.iter().map(|c| c.byte()))
         .take_while(|c| *c != 0)
         .collect();
     String::from_utf8_lossy(&bytes).into()
@@ -25,11 +40,11 @@ mod tests {
 
     #[test]
     fn a_string_ends_at_its_nul_or_with_its_array() {
-        let chars = |bytes: &[u8]| bytes.iter().map(|b| *b as c_char).collect::<Vec<_>>();
-        assert_eq!(text(&chars(b"abc\0def")), "abc");
-        assert_eq!(text(&chars(b"abc")), "abc");
-        assert_eq!(text(&chars(b"")), "");
-        assert_eq!(text(&chars(b"\xff\0")), "\u{fffd}");
+        assert_eq!(text(b"abc\0def"), "abc");
+        assert_eq!(text(b"abc"), "abc");
+        assert_eq!(text(b""), "");
+        assert_eq!(text(b"\xff\0"), "\u{fffd}");
+        assert_eq!(text(&[97_i8, -1, 0, 98]), "a\u{fffd}");
     }
 
     #[test]

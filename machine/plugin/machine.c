@@ -16,8 +16,9 @@
  * running CPU is taken at that CPU's own time, which may be up to a quantum
  * before or after the sender's.
  *
- * Nothing here depends on the host's time or on other threads. Those may ask for
- * the lock or end a CPU's turn early; the same CPU then goes on where it was.
+ * Nothing here depends on the host's time or on other threads. What those ask
+ * for is served between two turns, and never ends one: the CPU whose turn was cut
+ * short would no longer be the earliest.
  */
 #include <stdio.h>
 #include "machine.h"
@@ -140,16 +141,14 @@ static void interrupt_hook(CPUState *cpu, int mask)
  * Another thread wants something of a CPU; or the running CPU does, as when it
  * sets a timer that is due before the end of its turn.
  */
-static void kick_hook(CPUState *cpu)
+static void kick_hook(CPUState *unused)
 {
+	(void)unused;
 	__atomic_store_n(&kicked, true, __ATOMIC_RELEASE);
-	if (is_machine) {
-		if (running >= 0)
-			accel_end_turn(cpus[running]);
-		return;
-	}
-	qemu.rr_kick_vcpu_thread(cpu);
-	qemu.qemu_cond_broadcast(wanted);
+	if (!is_machine)
+		qemu.qemu_cond_broadcast(wanted);
+	else if (running >= 0)
+		accel_end_turn(cpus[running]);
 }
 
 const char *machine_prepare(struct model *m)
@@ -292,6 +291,9 @@ static void run_cpu(int cpu, uint64_t until)
 	settle();
 	running = -1;
 	qemu.bql_lock_impl(__FILE__, __LINE__);
+	/* A CPU with something to do for another thread would not count as idle. */
+	while (serve_cpus())
+		;
 	if (paused || why == EXCP_YIELD)
 		count_pause(cpu);
 	if ((why == EXCP_HLT || why == EXCP_HALTED) && qemu.cpu_thread_is_idle(cs))

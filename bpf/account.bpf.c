@@ -141,8 +141,8 @@ int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx 
 		     u64 holder, u64 lock, u64 now)
 {
 	struct inversion *inv = &wctx->inversion;
+	struct task_ctx *lctx = NULL;
 	struct task_struct *last;
-	struct task_ctx *lctx;
 
 	wctx->edge_since = now;
 	inv->holder = 0;
@@ -150,12 +150,10 @@ int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx 
 	if (inversion_begins(inv, wctx->level, hctx, holder, now) || !hctx->edge)
 		return 0;
 	holder = chain_end(lock_slots, hctx->edge);
-	last = bpf_task_from_pid(holder >> 32);
+	last = fl_task_of(holder, &lctx);
 	if (!last)
 		return 0;
-	lctx = fl_task(last);
-	if (lctx && fl_self(last, lctx) == holder)
-		inversion_begins(inv, wctx->level, lctx, holder, now);
+	inversion_begins(inv, wctx->level, lctx, holder, now);
 	bpf_task_release(last);
 	return 0;
 }
@@ -214,15 +212,13 @@ static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u
 static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 {
 	struct inversion *inv = &wctx->inversion;
-	struct task_struct *h = bpf_task_from_pid(inv->holder >> 32);
+	struct task_ctx *hctx = NULL;
+	struct task_struct *h = fl_task_of(inv->holder, &hctx);
 	u64 length = now - wctx->edge_since, ran = 0, off;
 	struct fl_done *done = done_of(wctx);
-	struct task_ctx *hctx;
 
 	if (h) {
-		hctx = fl_task(h);
-		if (hctx && fl_self(h, hctx) == inv->holder)
-			ran = ran_until(hctx, now) - inv->holder_ran;
+		ran = ran_until(hctx, now) - inv->holder_ran;
 		bpf_task_release(h);
 	}
 	off = length - lesser(ran, length);
@@ -261,7 +257,7 @@ static void fill_record(struct fl_task_record *r, struct task_struct *p,
 {
 	r->start = p->start_boottime;
 	r->process_start = p->group_leader->start_boottime;
-	r->cgroup = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+	r->cgroup = fl_cgroup_id(p);
 	r->pid = p->pid;
 	r->tgid = p->tgid;
 	r->nice = nice_of_level(tctx->level);
@@ -305,17 +301,13 @@ int task_records(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	struct task_ctx *tctx = p ? fl_task(p) : NULL;
 	struct fl_task_record r = {};
-	u64 now, at;
 
 	/* A zombie has been told of. */
 	if (!tctx || tctx->is_told)
 		return 0;
 	fill_record(&r, p, tctx);
-	now = scx_bpf_now();
-	at = tctx->counted_at;
 	/* What it ran since its CPU counted last is not known to be slow or fast. */
-	if (tctx->run_start && now > at)
-		r.stats.run += now - at;
+	r.stats.run = ran_until(tctx, scx_bpf_now());
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }

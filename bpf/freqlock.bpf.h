@@ -462,4 +462,24 @@ static __always_inline u64 fl_self(const struct task_struct *p, const struct tas
 	return (u64)p->pid << 32 | tctx->cookie;
 }
 
+/* The task that fl_self() called @self, with a reference, and its context; NULL if it is gone. */
+static __always_inline struct task_struct *fl_task_of(u64 self, struct task_ctx **tctx)
+{
+	struct task_struct *p = bpf_task_from_pid(self >> 32);
+
+	if (!p)
+		return NULL;
+	*tctx = fl_task(p);
+	if (*tctx && fl_self(p, *tctx) == self)
+		return p;
+	bpf_task_release(p);
+	return NULL;
+}
+
+/* The id of the cgroup of @p in the unified hierarchy, which is the inode of its folder. */
+static __always_inline u64 fl_cgroup_id(struct task_struct *p)
+{
+	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+}
+
 #endif /* __FREQLOCK_BPF_H */

@@ -250,16 +250,13 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 /* @p falls asleep: perhaps in the wait that a hook has told of. */
 int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
 {
-	u64 owner = tctx->wait_owner;
-	struct task_struct *h = bpf_task_from_pid(owner >> 32);
-	struct task_ctx *hctx;
+	struct task_ctx *hctx = NULL;
+	struct task_struct *h = fl_task_of(tctx->wait_owner, &hctx);
 
 	tctx->wait_owner = 0;
 	if (!h)
 		return 0;
-	hctx = fl_task(h);
-	if (hctx && fl_self(h, hctx) == owner)
-		fl_lock_begin(p, h, tctx->wait_hash);
+	fl_lock_begin(p, h, tctx->wait_hash);
 	bpf_task_release(h);
 	return 0;
 }

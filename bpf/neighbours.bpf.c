@@ -58,7 +58,7 @@ static void begin_entry(struct fl_ledger_entry *e, struct task_struct *p, u32 tg
 {
 	e->tgid = tgid;
 	e->start = p->group_leader->start_boottime;
-	e->cgroup = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+	e->cgroup = fl_cgroup_id(p);
 	e->ran = e->waited = e->claim = 0;
 	barrier();
 	e->period = period;
@@ -200,7 +200,7 @@ int process_records(struct bpf_iter__task *ctx)
 		r.weight = tctx->weight;
 	r.pid = p->pid;
 	r.start = p->start_boottime;
-	r.cgroup = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+	r.cgroup = fl_cgroup_id(p);
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }

@@ -26,7 +26,8 @@ pub fn pairs(counts: impl Iterator<Item = u64>) -> Vec<u64> {
         .collect()
 }
 
-fn buckets(hist: &[u64]) -> impl Iterator<Item = (u64, u64)> + '_ {
+/// Bucket and count of each.
+pub fn buckets(hist: &[u64]) -> impl Iterator<Item = (u64, u64)> + '_ {
     hist.as_chunks().0.iter().map(|[b, n]| (*b, *n))
 }
 

@@ -27,6 +27,11 @@ pub struct Knob {
 include!(concat!(env!("OUT_DIR"), "/knobs.rs"));
 
 impl Knob {
+    /// Whether it is on or off.
+    pub fn is_switch(&self) -> bool {
+        (self.min, self.max) == (0, 1)
+    }
+
     /// The value, or what is wrong with it.
     pub fn parse(&self, text: &str) -> Result<u64, String> {
         let range = self.min..=self.max;
@@ -75,10 +80,9 @@ impl KnobArgs {
 impl Args for KnobArgs {
     fn augment_args(cmd: Command) -> Command {
         KNOBS.iter().fold(cmd, |cmd, knob| {
-            let is_switch = (knob.min, knob.max) == (0, 1);
             cmd.arg(
                 Arg::new(knob.name)
-                    .num_args(usize::from(!is_switch)..=1)
+                    .num_args(usize::from(!knob.is_switch())..=1)
                     .default_missing_value("1")
                     .long(knob.flag)
                     .value_name(knob.unit)

@@ -38,4 +38,4 @@ mod table;
 pub mod telemetry;
 pub mod top;
 pub mod topology;
-mod units;
+pub mod units;

@@ -2,6 +2,7 @@
 //! What commands say. Nothing here panics where it cannot be written, as the macros of
 //! the standard library do: a full disk or a closed pipe is no fault of the program.
 
+use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,18 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
             ErrorKind::BrokenPipe => Error::Closed,
             _ => Error::Write(error),
         })
+}
+
+/// Prints JSON, or else text for people.
+pub fn show<T: Serialize>(
+    json: bool,
+    what: &T,
+    text: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    Ok(print(match json {
+        true => serde_json::to_string_pretty(what)? + "\n",
+        false => text(what),
+    })?)
 }
 
 /// A line on standard error, for people; where it cannot be written, they are not told.

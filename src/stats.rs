@@ -61,6 +61,16 @@ pub enum Error {
 
 type Data = StatsServerData<Request, Response>;
 
+/// What is told of a target: the scheduler's answer to a request, of the same name.
+macro_rules! answer {
+    ($name:ident) => {
+        Box::new(|_, channels| match ask(channels, Request::$name)? {
+            Response::$name(answer) => answer.to_json(),
+            other => unexpected(other),
+        })
+    };
+}
+
 /// The targets and their descriptions.
 pub fn server_data() -> Data {
     let open: Box<dyn StatsOpener<Request, Response>> = Box::new(|channels| {
@@ -87,42 +97,12 @@ pub fn server_data() -> Data {
         .add_meta(Cpus::meta())
         .add_meta(Cpu::meta())
         .add_ops(target::TOP, StatsOps { open, close: None })
-        .add_stats(target::TOTAL, Box::new(|_, ch| metrics(ch)?.to_json()))
-        .add_stats(
-            target::PREDICTIONS,
-            Box::new(|_, ch| match ask(ch, Request::Predictions)? {
-                Response::Predictions(predictions) => predictions.to_json(),
-                other => unexpected(other),
-            }),
-        )
-        .add_stats(
-            target::MEMORY,
-            Box::new(|_, ch| match ask(ch, Request::Memory)? {
-                Response::Memory(memory) => memory.to_json(),
-                other => unexpected(other),
-            }),
-        )
-        .add_stats(
-            target::LOCKS,
-            Box::new(|_, ch| match ask(ch, Request::Locks)? {
-                Response::Locks(locks) => locks.to_json(),
-                other => unexpected(other),
-            }),
-        )
-        .add_stats(
-            target::TASKS,
-            Box::new(|_, ch| match ask(ch, Request::Tasks)? {
-                Response::Tasks(telemetry) => telemetry.to_json(),
-                other => unexpected(other),
-            }),
-        )
-        .add_stats(
-            target::CPUS,
-            Box::new(|_, ch| match ask(ch, Request::Cpus)? {
-                Response::Cpus(cpus) => cpus.to_json(),
-                other => unexpected(other),
-            }),
-        )
+        .add_stats(target::TOTAL, answer!(Metrics))
+        .add_stats(target::PREDICTIONS, answer!(Predictions))
+        .add_stats(target::MEMORY, answer!(Memory))
+        .add_stats(target::LOCKS, answer!(Locks))
+        .add_stats(target::TASKS, answer!(Tasks))
+        .add_stats(target::CPUS, answer!(Cpus))
 }
 
 type Channels<'a> = (

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Numbers for people.
+//! Numbers for people, and the time of day.
+
+use std::time::UNIX_EPOCH;
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
+}
+
+/// The second `at` since 1970, of UTC.
+pub fn utc(at: u64) -> String {
+    let at = chrono::DateTime::from_timestamp(at as i64, 0).unwrap_or_default();
+    at.format("%FT%TZ").to_string()
+}
 
 /// Three digits and a unit.
 pub fn time(ns: u64) -> String {
@@ -32,5 +45,11 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn seconds_are_told_in_utc() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(1_000_000_000), "2001-09-09T01:46:40Z");
     }
 }

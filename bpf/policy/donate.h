@@ -220,6 +220,16 @@ static inline void chain_link(struct lock_slot *slots, u32 from, u32 edge)
 		levels_remove(&slots[edge_slot(old)], edge_level(old));
 }
 
+/* Who holds the lock that @edge leads to; @edge is then the one that this lock's holder has. */
+static inline u64 chain_next(const struct lock_slot *slots, u32 *edge)
+{
+	const struct lock_slot *s = &slots[edge_slot(*edge)];
+	u64 owner = *(volatile u64 *)&s->owner;
+
+	*edge = *(volatile u32 *)&s->out;
+	return owner;
+}
+
 /*
  * True if the locks that follow from @edge on are held by @self somewhere: an
  * edge from @self to the first of them would close a cycle. A longer chain than
@@ -231,14 +241,10 @@ static inline bool chain_reaches(const struct lock_slot *slots, u32 edge, u64 se
 
 	policy_for(i, DONATE_HOPS)
 	{
-		const struct lock_slot *s;
-
 		if (!edge)
 			return false;
-		s = &slots[edge_slot(edge)];
-		if (*(volatile u64 *)&s->owner == self)
+		if (chain_next(slots, &edge) == self)
 			return true;
-		edge = *(volatile u32 *)&s->out;
 	}
 	return true;
 }
@@ -251,13 +257,9 @@ static inline u64 chain_end(const struct lock_slot *slots, u32 edge)
 
 	policy_for(i, DONATE_HOPS)
 	{
-		const struct lock_slot *s;
-
 		if (!edge)
 			break;
-		s = &slots[edge_slot(edge)];
-		owner = *(volatile u64 *)&s->owner;
-		edge = *(volatile u32 *)&s->out;
+		owner = chain_next(slots, &edge);
 	}
 	return owner;
 }

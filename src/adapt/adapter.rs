@@ -4,7 +4,7 @@
 
 use super::pace::{Budget, Pace};
 use super::score::Done;
-use super::trial::{Outcome, Trial, PAIRS};
+use super::trial::{Outcome, Trial, MOST_AGAINST, PAIRS};
 use super::view::{ContextState, Decision, Status};
 use super::Group;
 use crate::compare::stats::Estimate;
@@ -371,7 +371,7 @@ fn why(outcome: Outcome, trial: &Trial, tuning: &Tuning) -> String {
             "better in {} of {pairs} pairs, by over {margin}%",
             pairs - against
         ),
-        Outcome::NoBetter if pairs == PAIRS && against < 2 => {
+        Outcome::NoBetter if pairs == PAIRS && against <= MOST_AGAINST => {
             format!("better by less than {margin}%")
         }
         Outcome::NoBetter => format!("no better in {against} of {pairs} pairs"),

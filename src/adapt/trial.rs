@@ -14,7 +14,7 @@ use fastrand::Rng;
 /// Pairs of a whole trial.
 pub const PAIRS: usize = 10;
 /// So many of them may speak against a candidate that is taken.
-const MOST_AGAINST: usize = 1;
+pub const MOST_AGAINST: usize = 1;
 /// Pairs in which there was too little to do, until a trial ends for that.
 const MOST_VOID: usize = 5;
 

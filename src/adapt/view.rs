@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is told of trials: each decision as a line, and all of it as a table.
 
+use crate::units::utc;
 use clap::Args;
 use comfy_table::{presets, Table};
 use serde::{Deserialize, Serialize};
@@ -129,8 +130,7 @@ impl fmt::Display for Status {
         }
         writeln!(f, "{table}")?;
         for decision in &self.decisions {
-            let at = chrono::DateTime::from_timestamp(decision.at as i64, 0).unwrap_or_default();
-            writeln!(f, "{} {decision}", at.format("%FT%TZ"))?;
+            writeln!(f, "{} {decision}", utc(decision.at))?;
         }
         Ok(())
     }

@@ -127,12 +127,6 @@ impl Found {
     }
 }
 
-/// A text of the BPF side, as far as it goes.
-pub fn until_zero(bytes: &[u8]) -> String {
-    let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).into()
-}
-
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let (uid, user) = (self.uid, self.user.as_deref().unwrap_or("unknown"));

@@ -233,7 +233,9 @@ fn number(
 }
 
 fn is_switch(name: &str) -> bool {
-    KNOBS.iter().any(|knob| knob.name == name && knob.max == 1)
+    KNOBS
+        .iter()
+        .any(|knob| knob.name == name && knob.is_switch())
 }
 
 fn integer(value: &Spanned<DeValue>) -> Option<u64> {

@@ -24,7 +24,7 @@ fn knob() -> impl Strategy<Value = String> {
         match form {
             0 => format!("{} = {value:#x}", knob.name),
             1 => format!("\"{}\" = {value:#o} # so", knob.name),
-            2 if knob.max == 1 => format!("{} = {}", knob.name, value == 1),
+            2 if knob.is_switch() => format!("{} = {}", knob.name, value == 1),
             _ => format!("{} = {value}", knob.name),
         }
     });

@@ -14,7 +14,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use explain::{until_zero, Explained, Seen};
+pub use explain::{Explained, Seen};
 pub use in_force::InForce;
 pub use rule::Rule;
 

@@ -2,7 +2,7 @@
 //! The commands that ask a running scheduler for its knobs and contexts.
 
 use super::keys::{Keys, SETTABLE};
-use super::{find, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
+use super::{find, names, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
 use crate::adapt::{AdaptArgs, Status};
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
@@ -34,11 +34,6 @@ pub struct GetArgs {
     #[arg(value_name = "KEY", hide_possible_values = true,
           value_parser = Keys::new(parse_key, || names().collect()))]
     keys: Vec<String>,
-}
-
-/// Every key that [`get`] knows.
-fn names() -> impl Iterator<Item = &'static str> {
-    std::iter::once(MODE).chain(KNOBS.iter().map(|knob| knob.name))
 }
 
 fn parse_key(key: &str) -> Result<String, Error> {
@@ -78,11 +73,7 @@ pub fn get(args: &GetArgs) -> Result<()> {
 
 /// Prints what --adapt has found and decided.
 pub fn adapt(args: &AdaptArgs) -> Result<()> {
-    let status = adaptive()?;
-    Ok(output::print(match args.json {
-        true => serde_json::to_string_pretty(&status)? + "\n",
-        false => status.to_string(),
-    })?)
+    output::show(args.json, &adaptive()?, |status| status.to_string())
 }
 
 fn adaptive() -> Result<Box<Status>> {
@@ -122,10 +113,7 @@ pub struct ExplainArgs {
 
 pub fn explain(args: &ExplainArgs) -> Result<()> {
     match ask(&Request::Explain(args.pid))? {
-        Answer::Explained(explained) if args.json => Ok(output::print(
-            serde_json::to_string_pretty(&explained)? + "\n",
-        )?),
-        Answer::Explained(explained) => Ok(output::print(explained.to_string())?),
+        Answer::Explained(explained) => output::show(args.json, &explained, |e| e.to_string()),
         other => unexpected(other),
     }
 }

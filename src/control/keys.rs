@@ -44,9 +44,9 @@ pub(super) static SETTABLE: LazyLock<Vec<String>> = LazyLock::new(|| {
         .map(|mode| format!("{MODE}={}", mode.name()));
     let live = KNOBS.iter().filter(|knob| knob.live);
     let values = live.flat_map(|knob| {
-        match knob.max {
-            1 => vec![0, 1],
-            _ => vec![knob.default],
+        match knob.is_switch() {
+            true => vec![0, 1],
+            false => vec![knob.default],
         }
         .into_iter()
         .map(|value| format!("{}={value}", knob.name))

@@ -21,6 +21,7 @@ use crate::context::Explained;
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
 use crate::names::{did_you_mean, nearest};
+use crate::units::utc;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -92,8 +93,7 @@ impl fmt::Display for Change {
             at,
             by,
         } = self;
-        let at = chrono::DateTime::from_timestamp(*at as i64, 0).unwrap_or_default();
-        let (at, Peer { uid, pid }) = (at.format("%FT%TZ"), by);
+        let (at, Peer { uid, pid }) = (utc(*at), by);
         write!(
             f,
             "{key} {before} -> {after} at {at} by user {uid}, process {pid}"
@@ -180,15 +180,19 @@ pub(crate) fn check_value(key: &str, value: &str) -> Result<u64, Error> {
     Assignment::new(key, value).check()
 }
 
+/// Every key that has a value: the mode and the knobs.
+fn names() -> impl Iterator<Item = &'static str> {
+    std::iter::once(MODE).chain(KNOBS.iter().map(|knob| knob.name))
+}
+
 fn find(key: &str) -> Result<&'static Knob, Error> {
     let mut knobs = KNOBS.iter();
-    knobs.find(|knob| knob.name == key).ok_or_else(|| {
-        let names = KNOBS.iter().map(|knob| knob.name).chain([MODE]);
-        Error::Unknown {
+    knobs
+        .find(|knob| knob.name == key)
+        .ok_or_else(|| Error::Unknown {
             key: key.into(),
-            nearest: nearest(key, names),
-        }
-    })
+            nearest: nearest(key, names()),
+        })
 }
 
 /// The field of a key that [`Assignment::check`] has passed.

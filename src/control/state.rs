@@ -2,10 +2,10 @@
 //! The values and contexts in force and what became of them: requests that change them
 //! do so wholly or not at all, and those of knobs can be taken back one after the other.
 
-use super::{field, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
+use super::{field, names, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
 use crate::adapt::{Adapter, Decision, Done, Group, Status, Tuning};
 use crate::context::{Explained, InForce, Seen};
-use crate::knobs::{Tunables, KNOBS};
+use crate::knobs::Tunables;
 use crate::mode::Mode;
 use anyhow::Result;
 use std::collections::VecDeque;
@@ -178,8 +178,7 @@ impl Settings {
         if let Some(mode) = self.contexts.chosen(0) {
             in_force.mode = mode as u64;
         }
-        std::iter::once(MODE)
-            .chain(KNOBS.iter().map(|knob| knob.name))
+        names()
             .filter_map(|key| {
                 let value = *field(&mut in_force, key)?;
                 Some(Assignment::new(key, text(key, value)))
@@ -258,6 +257,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::knobs::KNOBS;
     use crate::mode::Mode;
     use proptest::prelude::*;
 

@@ -6,14 +6,14 @@ use super::mask::{Mask, MOST};
 use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
+use crate::output;
 use crate::stats;
 use crate::units::time;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use comfy_table::{presets, CellAlignment, Table};
 use procfs::process::Process;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,14 +90,7 @@ pub fn print(args: &CpusArgs) -> Result<()> {
         (None, Some(cgroup)) => of_cgroup(cgroup)?,
         (None, None) => bail!("neither a process nor a cgroup is named"),
     };
-    let text = if args.json {
-        serde_json::to_string_pretty(&told)? + "\n"
-    } else {
-        told.text()
-    };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .context("cannot write to standard output")
+    output::show(args.json, &told, Told::text)
 }
 
 fn of_process(pid: u32) -> Result<Told> {

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct LocksArgs {
     /// Print what happened in each so many seconds, until interrupted, instead of
     /// what happened since the scheduler started
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", value_parser = interval::of_reports)]
     pub interval: Option<Duration>,
 
     #[command(flatten)]
@@ -80,10 +80,6 @@ impl Sort {
         let value = self.to_possible_value();
         value.map_or(String::new(), |value| value.get_name().into())
     }
-}
-
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    interval::parse(text, 0.1..=86_400.0)
 }
 
 /// One lock with names for its numbers; times in ns.

@@ -6,6 +6,8 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::raw::text;
+
 use super::observer::{Forks, Observer, Usage};
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -156,14 +158,9 @@ impl Quantiles {
 
 impl From<&Usage> for TaskTime {
     fn from(used: &Usage) -> Self {
-        let name = used
-            .comm
-            .split(|byte| *byte == 0)
-            .next()
-            .unwrap_or_default();
         Self {
             pid: used.pid,
-            comm: String::from_utf8_lossy(name).into_owned(),
+            comm: text(&used.comm),
             cpu_ms: used.cpu_ns as f64 / NS_PER_MS,
             waited_ms: used.waited_ns as f64 / NS_PER_MS,
         }

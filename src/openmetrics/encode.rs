@@ -3,7 +3,7 @@
 //! of statistics; labels are CPUs, and the cgroups that ran most.
 
 use crate::cgroups::Cgroups;
-use crate::histogram::bucket_begins;
+use crate::histogram;
 use crate::metrics::STATS;
 use crate::telemetry::{By, Filter, Look, Order, Report, TaskStats, TASK_STATS};
 use prometheus_client::collector::Collector;
@@ -170,9 +170,9 @@ fn buckets(hist: &[u64]) -> (Vec<(f64, u64)>, u64) {
     let mut buckets: Vec<(f64, u64)> = BUCKETS.map(|bit| (seconds(1 << bit), 0)).collect();
     buckets.push((f64::INFINITY, 0));
     let mut all = 0;
-    for [bucket, count] in hist.as_chunks().0 {
+    for (bucket, count) in histogram::buckets(hist) {
         // Where it ends: of these, too, each doubling begins one.
-        let end = seconds(bucket_begins(bucket + 1));
+        let end = seconds(histogram::bucket_begins(bucket + 1));
         if let Some((_, sum)) = buckets.iter_mut().find(|(most, _)| end <= *most) {
             *sum += count;
         }
@@ -260,7 +260,11 @@ mod tests {
 
     #[test]
     fn a_wait_is_in_the_bucket_in_which_it_ends() {
-        let bucket_of = |ns: u64| (0..128).find(|b| ns < bucket_begins(b + 1)).unwrap();
+        let bucket_of = |ns: u64| {
+            (0..128)
+                .find(|b| ns < histogram::bucket_begins(b + 1))
+                .unwrap()
+        };
         let (buckets, all) = buckets(&[bucket_of(1_000_000), 5, bucket_of(1 << 40), 2]);
         let counts: Vec<_> = buckets.iter().filter(|(_, n)| *n > 0).collect();
         assert_eq!(counts, [&(seconds(1 << 20), 5), &(f64::INFINITY, 2)]);

@@ -54,16 +54,12 @@ pub struct ReportArgs {
     pub since: Option<PathBuf>,
 
     /// Print what came in each so many seconds, until interrupted
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", value_parser = interval::of_reports)]
     pub interval: Option<Duration>,
 
     /// Print JSON, one document for each interval
     #[arg(long)]
     pub json: bool,
-}
-
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    interval::parse(text, 0.1..=86_400.0)
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]

@@ -5,15 +5,16 @@ use crate::bpf_skel::BpfSkel;
 use anyhow::{Context, Result};
 use freqlock::adapt::Done;
 use freqlock::control::Settings;
+use freqlock::units;
 use libbpf_rs::{MapCore, MapFlags};
 use log::info;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Takes the step that is due, and says what it decided. Errors where the BPF side cannot
 /// be read.
 pub fn step(skel: &mut BpfSkel, settings: &mut Settings) -> Result<()> {
-    let at = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
-    if let Some(decision) = settings.adapt(Instant::now(), at, |place| done(skel, place))? {
+    let read = |place| done(skel, place);
+    if let Some(decision) = settings.adapt(Instant::now(), units::now(), read)? {
         info!("{decision}");
     }
     // Modes are read where they stand, so that this counts in all decisions from now on.

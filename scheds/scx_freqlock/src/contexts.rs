@@ -3,8 +3,9 @@
 
 use crate::bpf_skel::{types, BpfSkel};
 use anyhow::{Context, Result};
-use freqlock::context::{until_zero, InForce, Seen};
+use freqlock::context::{InForce, Seen};
 use freqlock::knobs::Tunables;
+use freqlock::raw::text;
 use freqlock::store_policy;
 use libbpf_rs::ProgramInput;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,7 +49,7 @@ pub fn look(skel: &mut BpfSkel, pid: u32) -> Result<Option<Seen>> {
         weight: explained.weight,
         // Users have 32 bits; the word is longer to be compared with others of its size.
         uid: explained.traits.uid as u32,
-        command: until_zero(&comm),
-        cgroup: until_zero(&explained.path),
+        command: text(&comm),
+        cgroup: text(&explained.path),
     }))
 }

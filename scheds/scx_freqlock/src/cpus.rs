@@ -3,12 +3,12 @@
 //! what it entered (bpf/neighbours.bpf.c). Without a page scheduling goes on.
 
 use crate::bpf_skel::BpfSkel;
+use crate::telemetry;
 use anyhow::{Context, Result};
 use crossbeam::channel::{never, tick, Receiver};
 use freqlock::cpus::{Living, Publisher};
-use libbpf_rs::{Iter, ProgramInput};
+use libbpf_rs::ProgramInput;
 use log::warn;
-use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// The page, if there is to be one.
@@ -92,9 +92,6 @@ fn publisher(skel: &BpfSkel) -> Result<Publisher> {
 
 fn living(skel: &BpfSkel) -> Result<Vec<Living>> {
     let link = skel.links.process_records.as_ref();
-    let mut records = Vec::new();
-    Iter::new(link.context("no iterator over processes")?)
-        .and_then(|mut iter| Ok(iter.read_to_end(&mut records)?))
-        .context("cannot go through the processes")?;
-    Ok(Living::from_records(&records))
+    let link = link.context("no iterator over processes")?;
+    Ok(Living::from_records(&telemetry::records(link)?))
 }

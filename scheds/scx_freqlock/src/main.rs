@@ -29,9 +29,8 @@ use freqlock::{
     promises, stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
-use opts::{Command, FormatOpts, MemoryOpts, Opts, RunOpts, VERSION};
+use opts::{Command, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
-use serde::Serialize;
 use signals::Signals;
 use std::io::Write;
 use std::process::ExitCode;
@@ -72,11 +71,11 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Cost(opts)) => return Ok(cost::run(opts)?.into()),
         Some(Command::Counters(format)) => {
             let total: Metrics = stats::fetch(stats::target::TOTAL)?;
-            show(format, &total, Metrics::table)?;
+            output::show(format.json, &total, Metrics::table)?;
         }
         Some(Command::Predictions(format)) => {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
-            show(format, &predictions, Predictions::text)?;
+            output::show(format.json, &predictions, Predictions::text)?;
         }
         Some(Command::Locks(args)) => locks::print(args)?,
         Some(Command::Top(args)) => top::run(args)?,
@@ -91,8 +90,8 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Adapt(args)) => control::client::adapt(args)?,
         Some(Command::Explain(args)) => control::client::explain(args)?,
         Some(Command::Contexts { file }) => context::print(file)?,
-        Some(Command::Promises(opts)) => show(
-            &opts.format,
+        Some(Command::Promises(opts)) => output::show(
+            opts.format.json,
             &promises::judge(&opts.results)?,
             ToString::to_string,
         )?,
@@ -183,16 +182,7 @@ fn show_memory(opts: &MemoryOpts) -> Result<()> {
         }
         answer => answer?,
     };
-    show(&opts.format, &memory, |m| m.text(opts.cpus, opts.tasks))
-}
-
-fn show<T: Serialize>(format: &FormatOpts, what: &T, text: impl Fn(&T) -> String) -> Result<()> {
-    let text = if format.json {
-        serde_json::to_string_pretty(what)? + "\n"
-    } else {
-        text(what)
-    };
-    Ok(output::print(text)?)
+    output::show(opts.format.json, &memory, |m| m.text(opts.cpus, opts.tasks))
 }
 
 /// Prints statistics beside the scheduler, for as long as the process lives.

@@ -28,7 +28,7 @@ use freqlock::report::ExitInfo;
 use freqlock::stats::{self, Request, Response};
 use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
 use freqlock::topology::{self, Layout};
-use freqlock::{output, preflight, store_tunables};
+use freqlock::{output, preflight, store_tunables, units};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramInput};
 use log::{info, warn};
 use scx_stats::prelude::StatsServer;
@@ -37,7 +37,7 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How often is looked whether the kernel ended it: there is nothing to wait on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -241,13 +241,12 @@ impl<'a> Scheduler<'a> {
                 recv(signals.end) -> _ => signalled = true,
                 recv(look) -> _ => telemetry::take_in(&told)?,
                 recv(page.due) -> _ => page.publish(&mut self.skel),
-                recv(trial) -> _ => {}
+                recv(trial) -> _ => {
+                    let settings = learned.settings.as_mut().context("no settings")?;
+                    adapt::step(&mut self.skel, settings)?;
+                }
             }
             self.upgrade_source();
-            if next.is_some_and(|at| at <= Instant::now()) {
-                let settings = learned.settings.as_mut().context("no settings")?;
-                adapt::step(&mut self.skel, settings)?;
-            }
         }
         drop(self.link.take());
         Ok(self.exit_info(signalled))
@@ -315,9 +314,8 @@ impl<'a> Scheduler<'a> {
         learned: &mut Learned,
     ) -> Result<control::Answer> {
         let settings = learned.settings.as_mut().context("no settings")?;
-        let at = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
         let look = |pid| contexts::look(&mut self.skel, pid);
-        let answer = settings.answer(&asked.request, asked.by, at, look);
+        let answer = settings.answer(&asked.request, asked.by, units::now(), look);
         match &answer {
             control::Answer::Changed(changes) => {
                 self.store(settings)?;

@@ -5,7 +5,6 @@
 use crate::bpf_skel::BpfMaps;
 use anyhow::{Context, Result};
 use crossbeam::channel::{bounded, Receiver};
-use freqlock::intf;
 use freqlock::telemetry::{Collector, Episode, Task};
 use libbpf_rs::{Iter, Link, MapHandle, RingBuffer, RingBufferBuilder};
 use log::warn;
@@ -94,11 +93,14 @@ pub fn take_in(ring: &RingBuffer) -> Result<()> {
 
 /// The tasks that live now.
 pub fn tasks(iterator: &Link) -> Result<Vec<Task>> {
+    Ok(Task::from_records(&records(iterator)?))
+}
+
+/// All that an iterator over tasks writes.
+pub fn records(iterator: &Link) -> Result<Vec<u8>> {
     let mut records = Vec::new();
     Iter::new(iterator)
-        .context("cannot go through the tasks")?
-        .read_to_end(&mut records)
+        .and_then(|mut iter| Ok(iter.read_to_end(&mut records)?))
         .context("cannot go through the tasks")?;
-    debug_assert_eq!(records.len() % size_of::<intf::fl_task_record>(), 0);
-    Ok(Task::from_records(&records))
+    Ok(records)
 }

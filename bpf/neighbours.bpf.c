@@ -87,14 +87,15 @@ static struct fl_ledger_entry *find_entry(struct fl_ledger_bank *bank, struct ta
 }
 
 /*
- * In @period, the task @p ran from @picked to @now, 0 for not at all, and had waited since
- * @since, 0 for not at all.
+ * Up to @now, within @period, @p did what its context says: it runs since its run_start,
+ * and had waited before that; or it waits.
  */
-static __always_inline void enter(struct fl_ledger_bank *bank, struct task_struct *p,
-				  const struct task_ctx *tctx, u64 period, u64 since, u64 picked,
-				  u64 now)
+int fl_neighbour_enter(struct fl_ledger_bank *bank __arg_nonnull,
+		       struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		       u64 period, u64 now)
 {
-	u64 start = period_start(period), until = picked ?: now, ran = 0, waited = 0;
+	u64 start = period_start(period), picked = tctx->run_start, until = picked ?: now;
+	u64 since = picked ? tctx->waited_since : tctx->waiting_since, ran = 0, waited = 0;
 	struct fl_ledger_entry *e;
 
 	if (since && (s64)(until - greater(since, start)) > 0)
@@ -102,14 +103,15 @@ static __always_inline void enter(struct fl_ledger_bank *bank, struct task_struc
 	if (picked && (s64)(now - greater(picked, start)) > 0)
 		ran = now - greater(picked, start);
 	if (!ran && !waited)
-		return;
+		return 0;
 	e = find_entry(bank, p, period);
 	e->ran += ran;
 	e->waited += waited;
 	e->claim += (ran + waited) * tctx->weight / WEIGHT_NICE_0;
+	return 0;
 }
 
-/* @p, picked for @cpu after it had waited since @since, stops. */
+/* @p stops on @cpu. */
 int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     s32 cpu, u64 now)
 {
@@ -117,8 +119,7 @@ int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx 
 	u64 period = neighbours_period;
 
 	if (ledger && period)
-		enter(period & 1 ? &ledger->odd : &ledger->even, p, tctx, period,
-		      tctx->waited_since, tctx->run_start, now);
+		fl_neighbour_enter(period & 1 ? &ledger->odd : &ledger->even, p, tctx, period, now);
 	return 0;
 }
 
@@ -133,7 +134,7 @@ static void look_at_running(struct fl_ledger *ledger, u32 cpu, u64 period, u64 n
 		return;
 	tctx = fl_task(p);
 	if (tctx && tctx->run_start)
-		enter(&ledger->look, p, tctx, period, tctx->waited_since, tctx->run_start, now);
+		fl_neighbour_enter(&ledger->look, p, tctx, period, now);
 	bpf_task_release(p);
 }
 
@@ -149,7 +150,7 @@ static void look_at_queue(struct fl_ledger *ledger, u64 queue, u64 period, u64 n
 			break;
 		tctx = fl_task(p);
 		if (tctx)
-			enter(&ledger->look, p, tctx, period, tctx->waiting_since, 0, now);
+			fl_neighbour_enter(&ledger->look, p, tctx, period, now);
 	}
 }
 

@@ -193,6 +193,18 @@ expect_placed_once() {
     expect $((came - placed)) '<=' 8 'forked or woken, but not placed'
 }
 
+# ---- cgroups ----
+
+# find_cgroups DIR: ${cgroups} is the unified hierarchy, mounted below DIR, and ${mounted}
+# not empty, if the machine has none.
+find_cgroups() {
+    cgroups=/sys/fs/cgroup mounted=''
+    if [[ ! -e $cgroups/cgroup.procs ]]; then
+        cgroups=$1/cgroup mounted=1
+        mkdir "$cgroups" && mount -t cgroup2 none "$cgroups"
+    fi
+}
+
 # ---- the end ----
 
 clean_up() {

@@ -170,19 +170,19 @@ static u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
 /* True if the task that runs on @cpu is left there, since others wait for it. */
 bool fl_hold_spares(s32 cpu, u64 weight, u64 now)
 {
-	struct task_struct *p;
+	struct task_struct *p = bpf_task_from_pid(fl_cpu(cpu)->running);
 	struct task_ctx *tctx;
-	bool spares = false;
+	bool spares;
 
-	bpf_rcu_read_lock();
-	p = __COMPAT_scx_bpf_cpu_curr(cpu);
-	tctx = p ? fl_task(p) : NULL;
-	if (tctx && tctx->holds && keep_ns(tctx, fl_self(p, tctx), weight, now)) {
+	if (!p)
+		return false;
+	tctx = fl_task(p);
+	spares = tctx && tctx->holds && keep_ns(tctx, fl_self(p, tctx), weight, now);
+	if (spares) {
 		donation_begins(tctx, cpu, now);
 		fl_count(hold_spared);
-		spares = true;
 	}
-	bpf_rcu_read_unlock();
+	bpf_task_release(p);
 	return spares;
 }
 

@@ -64,6 +64,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	fl_count(timer_fire);
 	t->fires_at = 0;
 	t->seen = 0;
+	/* Kernels before 6.18 do not take a timer for such a section. */
+	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, fl_park(cpu), 0) {
 		if (++t->seen > PARK_BATCH) {
 			next = now + PARK_AGAIN_NS;
@@ -88,6 +90,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			fl_count(park_released);
 		}
 	}
+	bpf_rcu_read_unlock();
 	if (next != FL_NONE)
 		fl_park_arm(cpu, now, next > now ? next - now : 1);
 	return 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Kernels with sched_ext for the virtual machine: Debian's cloud flavour,
-# newest at run time or of a wanted version, and kernels given by path.
+# newest at run time, oldest, or of a wanted version, and kernels given by path.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 kernel_flavour=cloud-amd64
@@ -15,14 +15,15 @@ packaged_kernels() {
         sed -n "s/^linux-\(image\|binary\)-\([0-9][^-]*-$kernel_flavour\)\$/\2/p" | sort -uV
 }
 
-# complete_kernels PREFIX: packaged versions that begin with PREFIX and are
-# complete, newest first. An empty PREFIX takes all.
+# complete_kernels WHICH: packaged versions that begin with WHICH and are
+# complete, newest first. An empty WHICH takes all, and `oldest` in the other order.
 complete_kernels() {
-    local prefix=$1 version
+    local which=$1 version order=-rV
+    [[ $which != oldest ]] || which='' order=-V
     while read -r version; do
-        [[ -z $prefix || $version == "$prefix" || $version == "$prefix"[.+-]* ]] || continue
+        [[ -z $which || $version == "$which" || $version == "$which"[.+-]* ]] || continue
         [[ -z $(kernel_packages "$version") ]] || echo "$version"
-    done < <(packaged_kernels | sort -rV)
+    done < <(packaged_kernels | sort "$order")
 }
 
 # Whether schedulers can be loaded there; the verdict is kept beside the kernel.
@@ -37,12 +38,12 @@ kernel_loads_schedulers() {
     return 1
 }
 
-# newest_kernel PREFIX: fetch the newest packaged kernel that begins with PREFIX
-# and can load schedulers; its version goes to `version`. Few are tried.
-newest_kernel() {
+# fetch_kernel WHICH: the first of complete_kernels that can load schedulers; its
+# version goes to `version`. Few are tried.
+fetch_kernel() {
     local candidate minor tried=' '
     while read -r candidate; do
-        # Builds of one minor version come from the same tools: look at the newest.
+        # Builds of one minor version come from the same tools: look at the first.
         minor=$(cut -d. -f1,2 <<<"$candidate")
         [[ $tried == *" $minor "* && $1 != "$minor"* ]] && continue
         tried+="$minor "
@@ -93,27 +94,29 @@ make_kernel() {
     depmod -b "$dir" "$version"
 }
 
-# Newest kernel in the cache that begins with PREFIX.
+# cached_kernel WHICH: the kernel in the cache that fetch_kernel might have found.
 cached_kernel() {
-    local dir
+    local dir order=-rV which=$1
+    [[ $which != oldest ]] || which='' order=-V
     for dir in "$kernels"/*/boot; do
         basename "${dir%/boot}"
-    done | awk -v p="$1" '/^[0-9]/ && (p == "" || index($0, p) == 1)' | sort -V | tail -n 1
+    done | awk -v p="$which" '/^[0-9]/ && (p == "" || index($0, p) == 1)' | sort "$order" | awk 'NR == 1'
 }
 
 # Set kernel_image and kernel_config for a packaged kernel.
 use_packaged() {
-    local prefix=$1 version='' choice=$kernels/newest-${1:-any}
+    local which=$1 version='' choice=$kernels/newest-${1:-any}
+    [[ $which != oldest ]] || choice=$kernels/oldest
     if fresh "$choice" 1440 && [[ -d $kernels/$(<"$choice") ]]; then
         version=$(<"$choice")
     elif debian_lists; then
-        newest_kernel "$prefix" ||
-            die "no packaged kernel ${prefix:+$prefix }has a working sched_ext; there are: $(complete_kernels '' | cut -d+ -f1 | tr '\n' ' ')"
+        fetch_kernel "$which" ||
+            die "no packaged kernel ${which:+$which }has a working sched_ext; there are: $(complete_kernels '' | cut -d+ -f1 | tr '\n' ' ')"
         echo "$version" >"$choice.$$" && mv "$choice.$$" "$choice"
     fi
     if [[ -z $version ]]; then
-        version=$(cached_kernel "$prefix")
-        [[ -n $version ]] || die "no kernel ${prefix:+$prefix }to boot: neither Debian's packages nor $kernels have one"
+        version=$(cached_kernel "$which")
+        [[ -n $version ]] || die "no kernel ${which:+$which }to boot: neither Debian's packages nor $kernels have one"
         say "taking Linux $version from the cache"
     fi
     kernel_image=$kernels/$version/boot/vmlinuz-$version
@@ -146,12 +149,12 @@ use_host() {
     die "the running kernel's image is not in /boot: give its path with --kernel"
 }
 
-# choose_kernel K: '' for the newest, `host`, a path, or a version prefix.
+# choose_kernel K: '' for the newest, `oldest`, `host`, a path, or a version prefix.
 choose_kernel() {
     case $1 in
     host) use_host ;;
     */*) [[ -r $1 ]] || die "no kernel at $1"; use_file "$1" ;;
-    '' | [0-9]*) use_packaged "$1" ;;
-    *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, or host" ;;
+    '' | oldest | [0-9]*) use_packaged "$1" ;;
+    *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, oldest, or host" ;;
     esac
 }

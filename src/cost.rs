@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the callbacks of a sched_ext scheduler cost: from the kernel's own
-//! counters of BPF programs before and after a command.
+//! What the BPF programs of a sched_ext scheduler cost, callbacks and others: from
+//! the kernel's own counters before and after a command.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,14 +26,14 @@ pub struct Cost {
     /// Sum of the means of select_cpu, enqueue and dispatch; none where one of
     /// them never ran.
     pub path_ns: Option<f64>,
-    /// Share of all CPU time spent in callbacks.
+    /// Share of all CPU time spent in these programs.
     pub cpu_share: f64,
     /// Most expensive first.
-    pub callbacks: Vec<Callback>,
+    pub programs: Vec<Program>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub struct Callback {
+pub struct Program {
     pub name: String,
     pub runs: u64,
     pub mean_ns: f64,
@@ -53,13 +53,13 @@ impl Cost {
         cpus: usize,
     ) -> Self {
         let before: HashMap<u32, &Sample> = before.iter().map(|s| (s.id, s)).collect();
-        let mut callbacks: Vec<Callback> = after
+        let mut programs: Vec<Program> = after
             .iter()
             .filter_map(|now| {
                 let then = before.get(&now.id)?;
                 let runs = now.runs.checked_sub(then.runs).filter(|runs| *runs > 0)?;
                 let ns = now.run_ns.saturating_sub(then.run_ns) as f64;
-                Some(Callback {
+                Some(Program {
                     name: now.name.clone(),
                     runs,
                     mean_ns: ns / runs as f64,
@@ -67,21 +67,21 @@ impl Cost {
                 })
             })
             .collect();
-        callbacks.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
+        programs.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
         let mean = |suffix: &str| {
-            callbacks
+            programs
                 .iter()
-                .find(|c| c.name.ends_with(suffix))
-                .map(|c| c.mean_ns)
+                .find(|p| p.name.ends_with(suffix))
+                .map(|p| p.mean_ns)
         };
-        let total_ms: f64 = callbacks.iter().map(|c| c.total_ms).sum();
+        let total_ms: f64 = programs.iter().map(|p| p.total_ms).sum();
         let elapsed_ms = elapsed_ns as f64 / NS_PER_MS;
         Self {
             scheduler,
             elapsed_ms,
             path_ns: PATH.into_iter().map(mean).sum(),
             cpu_share: total_ms / (elapsed_ms * cpus as f64).max(f64::MIN_POSITIVE),
-            callbacks,
+            programs,
         }
     }
 }
@@ -93,11 +93,11 @@ impl fmt::Display for Cost {
             "{:<28} {:>12} {:>10} {:>12}",
             self.scheduler, "runs", "mean ns", "total ms"
         )?;
-        for c in &self.callbacks {
+        for p in &self.programs {
             writeln!(
                 f,
                 "{:<28} {:>12} {:>10.0} {:>12.2}",
-                c.name, c.runs, c.mean_ns, c.total_ms
+                p.name, p.runs, p.mean_ns, p.total_ms
             )?;
         }
         match self.path_ns {
@@ -106,7 +106,7 @@ impl fmt::Display for Cost {
         }
         writeln!(
             f,
-            "callbacks take {:.2}% of all CPU time",
+            "all of it takes {:.2}% of all CPU time",
             self.cpu_share * 100.0
         )
     }
@@ -142,7 +142,7 @@ mod tests {
         ];
         let cost = Cost::new("x".to_owned(), &before, &after, 10_000_000, 4);
         assert_eq!(cost.path_ns, Some(300.0 + 200.0 + 10_000.0));
-        let names: Vec<&str> = cost.callbacks.iter().map(|c| c.name.as_str()).collect();
+        let names: Vec<&str> = cost.programs.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["x_dispatch", "x_select_cpu", "x_enqueue"]);
         let spent_ns = 6_000.0 + 2_000.0 + 1_000_000.0;
         assert!((cost.cpu_share - spent_ns / 40_000_000.0).abs() < 1e-9);

@@ -194,18 +194,21 @@ static int64_t run_timers(void)
 	return 1;
 }
 
-static bool serve_cpus(void)
+/* What one CPU is asked for may ask another. */
+static void serve_cpus(void)
 {
-	bool served = false;
+	bool served;
 	uint32_t i;
 
-	for (i = 0; i < model->config.nr_cpus; i++) {
-		if (!qemu.cpu_work_list_empty(cpus[i])) {
-			qemu.qemu_wait_io_event_common(cpus[i]);
-			served = true;
+	do {
+		served = false;
+		for (i = 0; i < model->config.nr_cpus; i++) {
+			if (!qemu.cpu_work_list_empty(cpus[i])) {
+				qemu.qemu_wait_io_event_common(cpus[i]);
+				served = true;
+			}
 		}
-	}
-	return served;
+	} while (served);
 }
 
 /*
@@ -219,8 +222,7 @@ static bool serve_host(void)
 	if (!__atomic_exchange_n(&kicked, false, __ATOMIC_ACQUIRE) && !ending)
 		return true;
 	interrupts = true;
-	while (serve_cpus())
-		;
+	serve_cpus();
 	for (i = 0; i < model->config.nr_cpus; i++)
 		if (!qemu.cpu_can_run(cpus[i]))
 			qemu.qemu_wait_io_event_common(cpus[i]);
@@ -292,8 +294,7 @@ static void run_cpu(int cpu, uint64_t until)
 	running = -1;
 	qemu.bql_lock_impl(__FILE__, __LINE__);
 	/* A CPU with something to do for another thread would not count as idle. */
-	while (serve_cpus())
-		;
+	serve_cpus();
 	if (paused || why == EXCP_YIELD)
 		count_pause(cpu);
 	if ((why == EXCP_HLT || why == EXCP_HALTED) && qemu.cpu_thread_is_idle(cs))

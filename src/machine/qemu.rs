@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
+
 use super::cpufreq;
 use super::description::Description;
 use super::guest::{self, Report};
@@ -18,10 +20,11 @@ use crate::compare::process::{Ended, Event, Process};
 /// How often it is looked whether QEMU does anything at all.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// QEMU that has used no processor for so long waits for something that will
-/// not come: as long as the guest has anything to do, now or at some time to
-/// come, emulating it takes the processor.
-const STALL: Duration = Duration::from_secs(20);
+/// QEMU that has wanted no processor in so many looks waits for something that
+/// will not come: as long as the guest has anything to do, now or at some time to
+/// come, emulating it takes the processor. Looks, not time: while this program is
+/// stopped, as by Ctrl-Z, so is QEMU.
+const STALL_LOOKS: u32 = 10;
 
 /// From asking QEMU to end until it is killed; it has a record to write.
 const END: Duration = Duration::from_secs(10);
@@ -59,7 +62,7 @@ pub enum Error {
     Guest(String),
     #[error("the command did not end within {} s of the host's time: machine killed{console}", .after.as_secs())]
     Timeout { after: Duration, console: String },
-    #[error("the guest hangs: QEMU has done nothing for {} s, so nothing will happen in it any more: machine killed{console}", STALL.as_secs())]
+    #[error("the guest hangs: QEMU has done nothing for {} s, so nothing will happen in it any more: machine killed{console}", LOOK.as_secs() * u64::from(STALL_LOOKS))]
     Stalled { console: String },
     #[error("interrupted")]
     Interrupted,
@@ -308,7 +311,7 @@ enum Ending {
 
 fn watch(process: &Process, timeout: Duration, events: &Receiver<Event>) -> Ending {
     let begin = Instant::now();
-    let mut progress = Progress::new(begin);
+    let mut progress = Progress::default();
     loop {
         let left = timeout.saturating_sub(begin.elapsed());
         match events.recv_timeout(LOOK.min(left)) {
@@ -317,57 +320,61 @@ fn watch(process: &Process, timeout: Duration, events: &Receiver<Event>) -> Endi
             Ok(Event::Interrupted) | Err(RecvTimeoutError::Disconnected) => {
                 return Ending::Interrupted
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                if progress.stalled(wanted_ns(process.pid())) {
+                    return Ending::Stalled;
+                }
+            }
         }
-        let now = Instant::now();
-        if now - begin >= timeout {
+        if begin.elapsed() >= timeout {
             return Ending::Timeout;
-        }
-        let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid()));
-        if progress.stalled(now, cpu_ticks(&stat.unwrap_or_default())) {
-            return Ending::Stalled;
         }
     }
 }
 
-/// When QEMU last did anything.
+/// Whether QEMU does anything.
+#[derive(Default)]
 struct Progress {
-    since: Instant,
-    ticks: u64,
+    idle_looks: u32,
+    wanted_ns: u64,
 }
 
 impl Progress {
-    /// Fewer ticks of the host's clock than this in a time of [`LOOK`] are what
-    /// QEMU's main thread takes when there is nothing to do.
-    const IDLE_TICKS: u64 = 4;
+    /// Less than this in a time of [`LOOK`] is what QEMU's main thread takes when
+    /// there is nothing to do.
+    const IDLE_NS: u64 = 40_000_000;
 
-    fn new(now: Instant) -> Self {
-        Self {
-            since: now,
-            ticks: 0,
-        }
-    }
-
-    fn stalled(&mut self, now: Instant, ticks: Option<u64>) -> bool {
+    fn stalled(&mut self, wanted_ns: Option<u64>) -> bool {
         // Without a figure QEMU has just ended, of which we are told.
-        let Some(ticks) = ticks else {
+        let Some(wanted_ns) = wanted_ns else {
             return false;
         };
-        if ticks > self.ticks + Self::IDLE_TICKS {
-            self.since = now;
+        if wanted_ns > self.wanted_ns + Self::IDLE_NS {
+            self.idle_looks = 0;
+        } else {
+            self.idle_looks += 1;
         }
-        self.ticks = ticks;
-        now - self.since >= STALL
+        self.wanted_ns = wanted_ns;
+        self.idle_looks >= STALL_LOOKS
     }
 }
 
-/// Time on the processor, user's and kernel's, of a line of /proc/PID/stat.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The name before it may have spaces and brackets in it.
-    let rest = stat.rsplit_once(')')?.1;
-    let mut fields = rest.split_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(user + system)
+/// How long a process's threads have run, or could have run while others had the
+/// processors, ns.
+fn wanted_ns(pid: Pid) -> Option<u64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let wanted = threads.flatten().filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        run_and_wait_ns(&stat)
+    });
+    wanted.reduce(u64::saturating_add)
+}
+
+/// The first two figures of a line of /proc/PID/schedstat.
+fn run_and_wait_ns(stat: &str) -> Option<u64> {
+    let mut fields = stat.split_whitespace().map(str::parse::<u64>);
+    let (run, wait) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    run.checked_add(wait)
 }
 
 /// Asks QEMU to end, so that the plugin can write its record, and then makes it.
@@ -491,22 +498,32 @@ mod tests {
     }
 
     #[test]
-    fn time_on_the_processor_is_read_past_any_name() {
-        let stat = "12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 300 45 0 0";
-        assert_eq!(cpu_ticks(stat), Some(345));
-        assert_eq!(cpu_ticks(""), None);
+    fn what_threads_ran_and_waited_counts() {
+        assert_eq!(run_and_wait_ns("300 45 7\n"), Some(345));
+        assert_eq!(run_and_wait_ns("300"), None);
+        let pid = Pid::this();
+        let before = wanted_ns(pid).unwrap();
+        let begin = Instant::now();
+        while wanted_ns(pid).unwrap() < before + 20_000_000 {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+        }
+        assert_eq!(wanted_ns(Pid::from_raw(-1)), None);
     }
 
     #[test]
-    fn a_stall_is_a_long_time_without_work() {
-        let begin = Instant::now();
-        let at = |s: u64| begin + Duration::from_secs(s);
-        let mut progress = Progress::new(begin);
-        assert!(!progress.stalled(at(2), Some(100)));
-        assert!(!progress.stalled(at(20), Some(103)), "18 s");
-        assert!(progress.stalled(at(22), Some(104)), "20 s");
-        assert!(!progress.stalled(at(24), Some(200)), "it works again");
-        assert!(!progress.stalled(at(60), None), "it has just ended");
+    fn a_stall_is_many_looks_without_work() {
+        let mut progress = Progress::default();
+        let ms = |ms: u64| Some(ms * 1_000_000);
+        assert!(!progress.stalled(ms(1000)));
+        for look in 1..STALL_LOOKS {
+            assert!(!progress.stalled(ms(1000 + u64::from(look) * 30)));
+        }
+        assert!(!progress.stalled(ms(2000)), "it works again");
+        assert!(!progress.stalled(None), "it has just ended");
+        for look in 1..STALL_LOOKS {
+            assert!(!progress.stalled(ms(2000)), "{look} looks");
+        }
+        assert!(progress.stalled(ms(2000)));
     }
 
     #[test]

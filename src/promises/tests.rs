@@ -149,7 +149,7 @@ fn no_cpu_is_idle_while_a_task_waits() {
 fn the_cost_is_held_against_the_peers() {
     let run = |ns: f64| {
         format!(
-            r#"{{"scheduler":"x","elapsed_ms":1,"path_ns":{ns},"cpu_share":0.1,"callbacks":[]}}"#
+            r#"{{"scheduler":"x","elapsed_ms":1,"path_ns":{ns},"cpu_share":0.1,"programs":[]}}"#
         )
     };
     let verdict = |ours: &[f64], peer: &[f64]| {

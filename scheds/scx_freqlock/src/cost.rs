@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `scx_freqlock cost`: runs a command and says what the callbacks of the
+//! `scx_freqlock cost`: runs a command and says what the BPF programs of the
 //! sched_ext scheduler in charge, ours or another one, took meanwhile.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -69,15 +70,27 @@ fn count() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The struct_ops programs, which on a machine that is not a test of other
-/// such users are the scheduler's callbacks.
+/// The struct_ops programs, which on a machine that is not a test of other such
+/// users are the scheduler's callbacks, and all that share a map with them.
 fn samples() -> Vec<Sample> {
-    let with_names = ProgInfoQueryOptions::default().include_func_info(true);
-    ProgInfoIter::with_query_opts(with_names)
-        .filter(|info| info.ty == ProgramType::StructOps)
+    let wanted = ProgInfoQueryOptions::default()
+        .include_func_info(true)
+        .include_map_ids(true);
+    let (callbacks, others): (Vec<ProgramInfo>, Vec<ProgramInfo>) =
+        ProgInfoIter::with_query_opts(wanted).partition(|info| info.ty == ProgramType::StructOps);
+    let maps: HashSet<u32> = callbacks
+        .iter()
+        .flat_map(|info| info.map_ids.iter().copied())
+        .collect();
+    let sharing = others
+        .iter()
+        .filter(|info| info.map_ids.iter().any(|id| maps.contains(id)));
+    callbacks
+        .iter()
+        .chain(sharing)
         .map(|info| Sample {
             id: info.id,
-            name: full_name(&info).unwrap_or_else(|| info.name.to_string_lossy().into_owned()),
+            name: full_name(info).unwrap_or_else(|| info.name.to_string_lossy().into_owned()),
             runs: info.run_cnt,
             run_ns: info.run_time_ns,
         })

@@ -87,7 +87,7 @@ pub enum Command {
     /// Run a command and report where its tasks ran and how long they waited,
     /// under whatever scheduler is in charge
     Observe(ObserveOpts),
-    /// Run a command and report what the callbacks of the sched_ext scheduler
+    /// Run a command and report what the BPF programs of the sched_ext scheduler
     /// in charge took meanwhile
     Cost(CostOpts),
     /// Judge what scripts/measure has measured, which calls this

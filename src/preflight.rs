@@ -6,7 +6,7 @@ use std::path::Path;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("this kernel ({0}) has no sched_ext: boot Linux 6.12 or newer built with CONFIG_SCHED_CLASS_EXT=y")]
+    #[error("this kernel ({0}) has no sched_ext: boot Linux 6.16 or newer built with CONFIG_SCHED_CLASS_EXT=y")]
     NoSchedExt(String),
     #[error("loading a scheduler needs CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: run it as root, with sudo for example")]
     NotAllowed,

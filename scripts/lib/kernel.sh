@@ -15,15 +15,23 @@ packaged_kernels() {
         sed -n "s/^linux-\(image\|binary\)-\([0-9][^-]*-$kernel_flavour\)\$/\2/p" | sort -uV
 }
 
-# complete_kernels WHICH: packaged versions that begin with WHICH and are
-# complete, newest first. An empty WHICH takes all, and `oldest` in the other order.
-complete_kernels() {
+# matching WHICH: of the versions that it reads, those that begin with WHICH, newest
+# first. An empty WHICH takes all, and `oldest` in the other order.
+matching() {
     local which=$1 version order=-rV
     [[ $which != oldest ]] || which='' order=-V
     while read -r version; do
         [[ -z $which || $version == "$which" || $version == "$which"[.+-]* ]] || continue
+        echo "$version"
+    done < <(sort "$order")
+}
+
+# complete_kernels WHICH: the packaged versions that match and are complete.
+complete_kernels() {
+    local version
+    while read -r version; do
         [[ -z $(kernel_packages "$version") ]] || echo "$version"
-    done < <(packaged_kernels | sort "$order")
+    done < <(packaged_kernels | matching "$1")
 }
 
 # Whether schedulers can be loaded there; the verdict is kept beside the kernel.
@@ -94,13 +102,12 @@ make_kernel() {
     depmod -b "$dir" "$version"
 }
 
-# cached_kernel WHICH: the kernel in the cache that fetch_kernel might have found.
+# cached_kernel WHICH: the first in the cache that matches.
 cached_kernel() {
-    local dir order=-rV which=$1
-    [[ $which != oldest ]] || which='' order=-V
-    for dir in "$kernels"/*/boot; do
-        basename "${dir%/boot}"
-    done | awk -v p="$which" '/^[0-9]/ && (p == "" || index($0, p) == 1)' | sort "$order" | awk 'NR == 1'
+    local dir
+    for dir in "$kernels"/[0-9]*/boot; do
+        [[ ! -d $dir ]] || basename "${dir%/boot}"
+    done | matching "$1" | awk 'NR == 1'
 }
 
 # Set kernel_image and kernel_config for a packaged kernel.

@@ -11,7 +11,8 @@
  * hold_big	where CPUs differ, it goes to a big one.
  *
  * All of it ends with the hold, and before that when the hold got hold_max_us
- * of CPU time this way, or when the task had its share (hold_share) of a CPU.
+ * of CPU time this way (hold_keep_us, if no waiter weighs more than the holder),
+ * or when the task had its share (hold_share) of a CPU.
  * What it runs is charged to its own virtual time, at its own weight: a favour
  * now is paid back by waiting later.
  */
@@ -63,6 +64,7 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);
 	u64 holds = tctx->holds, used = 0, keep = policy->hold_keep_us * FL_USEC;
+	u64 most = policy->hold_max_us * FL_USEC;
 	u32 i, best = 0;
 
 	tctx->keep_ns = 0;
@@ -88,7 +90,7 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	if (!best)
 		return 0;
-	if (used >= policy->hold_max_us * FL_USEC || !allowance(tctx, now)) {
+	if (used >= donate_most(best, tctx->level, keep, most) || !allowance(tctx, now)) {
 		fl_count(donate_spent);
 		return 0;
 	}

@@ -66,7 +66,7 @@ KNOB(hold_now, "0..1", 1, 0, 1, task, "A lock's holder that does not run goes ah
 KNOB(hold_big, "0..1", 1, 0, 1, task, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
 KNOB(hold_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is moved to a big one only if such holds usually last this long")
 KNOB(hold_keep_us, "us", 4000, 0, 1000000, task, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
-KNOB(hold_max_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets on its waiters' terms")
+KNOB(hold_max_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets on the terms of waiters of greater weight; for others' sake no more than hold_keep_us")
 KNOB(hold_share, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets on others' terms at most, beyond hold_max_us")
 
 /* What is told. */

@@ -309,6 +309,17 @@ static inline u64 donate_weight(u64 weight, u32 level)
 }
 
 /*
+ * CPU time, ns, that a hold gets on others' terms at most: @most for the sake of
+ * one with a higher level than the holder's own; @keep if there is none such, since
+ * that is no inversion: what the holder gets then it has to do without later, so a
+ * long hold is only made to happen in another order.
+ */
+static inline u64 donate_most(u32 level, u32 own, u64 keep, u64 most)
+{
+	return level > own || most < keep ? most : keep;
+}
+
+/*
  * Deadline of a holder. A waiter was running when it began to wait, so its
  * vtime was its CPU's clock: what it gives is that, and its weight for the
  * request of the holder. Never later than the holder's own.

@@ -261,6 +261,15 @@ proptest! {
         prop_assert!(got == own || !policy!(vtime_before(got, vclock)));
     }
 
+    /// The bound of a hold is one of the two, and the greater one for an inversion alone.
+    #[test]
+    fn only_an_inversion_gets_more_than_a_short_hold_does(
+        level in level(), own in level(), keep in any_time(), most in any_time()
+    ) {
+        let bound = policy!(donate_most(level, own, keep, most));
+        prop_assert_eq!(bound, if level > own { most } else { keep.min(most) });
+    }
+
     /// However it is spent, no more than the start and the share of the time.
     #[test]
     fn an_allowance_is_a_share_of_time(

@@ -67,6 +67,7 @@ struct task_ctx {
 	u64 vtime; /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 deadline;
 	u64 weight;
+	u64 request;             /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */
 	struct fl_traits traits; /* ... and by these */
@@ -242,6 +243,12 @@ static __always_inline const volatile struct fl_policy *fl_policy(const struct t
 static __always_inline u64 fl_slice(const struct task_ctx *tctx)
 {
 	return fl_policy(tctx)->slice_us * FL_USEC;
+}
+
+/* What the task asks for next: the rest of a request that was cut short, or a slice. */
+static __always_inline u64 fl_request(const struct task_ctx *tctx)
+{
+	return tctx->request ?: fl_slice(tctx);
 }
 
 static __always_inline bool fl_is_pinned(const struct task_struct *p)

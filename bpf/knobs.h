@@ -15,7 +15,7 @@
 #endif
 
 /* Base scheduler. */
-KNOB(slice_us, "us", 4000, 100, 100000, task, "Time slice: how long a task runs before another that waits on the CPU may take its place")
+KNOB(slice_us, "us", 4000, 100, 100000, task, "Time slice: how long a task runs before another that waits on the CPU may take its place; it ends at the tick that is nearest")
 KNOB(lag_us, "us", 20000, 0, 1000000, live, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
 KNOB(preempt_margin_us, "us", 500, 0, 100000, live, "A waking task preempts a running one when its virtual deadline is earlier by more than this")
 KNOB(preempt_after_us, "us", 1500, 0, 100000, live, "A running task is not preempted by a waking one before it ran this long")

@@ -30,6 +30,9 @@
 #include "freqlock.bpf.h"
 #include "clock.bpf.h"
 
+/* So many ticks tell how far they are apart. */
+#define TICK_JIFFIES 64
+
 char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
@@ -56,6 +59,9 @@ struct cpu_stats cpu_stats[FL_MAX_CPUS];
 static struct placement placements[FL_MAX_CPUS];
 static u32 next_cookie;
 
+/* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
+static u64 tick_ns, jiffies_since, jiffies_before;
+
 /* See that @p has the knobs of its context, if something can have changed that. */
 static __always_inline void follow_context(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -80,6 +86,15 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
 	       !(sees_locks && fl_hold_spares(cpu, weight, now));
+}
+
+/* All CPUs count the same jiffies: whoever is first to write tick_ns is as right as the next. */
+static void learn_tick(u64 now)
+{
+	u64 jiffies = bpf_jiffies64() - jiffies_before;
+
+	if (!tick_ns && jiffies >= TICK_JIFFIES)
+		tick_ns = (now - jiffies_since) / jiffies;
 }
 
 /*
@@ -227,7 +242,7 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 	fl_count(hold_big);
 	queued_add(tctx, cpu);
 	vtime_join(tctx, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(tctx), enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_request(tctx), enq_flags);
 	return true;
 }
 
@@ -246,7 +261,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	target = fl_place_again(p, pl);
 	if (pl->idle) {
 		queued_add(tctx, target);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_slice(tctx), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_request(tctx), enq_flags);
 		return true;
 	}
 	if (pl->park)
@@ -287,7 +302,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
 					tctx->weight);
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
@@ -310,7 +325,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	/* The kernel's own work for this CPU: what it does is waited for by others. */
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
 		fl_count(enq_kthread);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx),
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
 				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
 		return;
 	}
@@ -319,7 +334,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->flags & FL_TASK_PARK) {
 		tctx->flags &= ~FL_TASK_PARK;
 		cctx->parked = true;
-		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_slice(tctx), tctx->deadline,
+		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline,
 					 enq_flags);
 		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
 		/* It went idle since it was looked at: nobody else will wake it for this. */
@@ -329,7 +344,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	fl_count(enq_queue);
-	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_slice(tctx), tctx->deadline, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
 	if (preempts) {
 		fl_count(preempt_wake);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -350,7 +365,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), head, vtime, keep;
+	u64 now = scx_bpf_now(), head, vtime, ran, left = 0, keep;
 	struct task_ctx *tctx;
 
 	if (now >= fl_cpu(cpu)->next_rescue && fl_rescue(cpu, now))
@@ -387,10 +402,15 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (fl_balance(cpu, now))
 		return;
 	head = fl_head_deadline(cpu);
-	if (tctx && tctx->run_start && head != FL_NONE) {
+	if (tctx && tctx->run_start) {
 		/* Its vtime is charged when it stops; look ahead to that. */
-		vtime = tctx->vtime + vtime_charge(now - tctx->run_start, tctx->weight);
-		tctx->deadline = vtime_deadline(vtime, 0, fl_slice(tctx), tctx->weight);
+		ran = now - tctx->run_start;
+		left = request_left(tctx->request, ran, fl_slice(tctx)) ?: fl_slice(tctx);
+		tctx->request = ran + left;
+	}
+	if (left && head != FL_NONE) {
+		vtime = tctx->vtime + vtime_charge(ran, tctx->weight);
+		tctx->deadline = vtime_deadline(vtime, 0, left, tctx->weight);
 		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
 		if (!vtime_before(tctx->deadline, head)) {
@@ -399,7 +419,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	fl_count(keep_running);
-	scx_bpf_task_set_slice(prev, fl_slice(tctx));
+	scx_bpf_task_set_slice(prev, left ?: fl_slice(tctx));
 }
 
 void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
@@ -413,7 +433,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->leave_at = 0;
 	cctx->donated = false;
 	cctx->running_away = tctx ? tctx->away : 0;
-	cctx->running_slice = fl_slice(tctx);
+	cctx->running_slice = tctx ? fl_request(tctx) : fl_slice(NULL);
 	cctx->running_since = now;
 	cctx->running = p->pid;
 	cctx->spinner = 0;
@@ -424,7 +444,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
 	cctx->running_rest = burst_rest(tctx);
-	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, fl_slice(tctx),
+	tctx->request = fl_request(tctx);
+	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, tctx->request,
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
@@ -463,7 +484,8 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		if (tells_tasks)
 			fl_account_run(tctx, now, speed);
 		follow_context(p, tctx);
-		fl_spin_tick(p, tctx, cpu, now);
+		if (fl_spin_tick(p, tctx, cpu, now))
+			tctx->request = 0;
 	}
 	if (tctx && fl_hint(tctx) && fl_hint_tick(p, tctx))
 		scx_bpf_task_set_slice(p, 0);
@@ -472,7 +494,8 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	if (!waiting)
 		return;
 	wctx = fl_task(waiting);
-	if (now >= fl_cpu(cpu)->next_rescue)
+	learn_tick(now);
+	if (now >= fl_cpu(cpu)->next_rescue || slice_ends(p->scx.slice, tick_ns))
 		scx_bpf_task_set_slice(p, 0);
 	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
 		fl_count(preempt_tick);
@@ -489,8 +512,10 @@ bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct
 {
 	struct task_ctx *tctx = fl_task(from);
 
-	if (tctx)
+	if (tctx) {
 		fl_spin_yield(from, tctx, scx_bpf_now());
+		tctx->request = 0;
+	}
 	scx_bpf_task_set_slice(from, 0);
 	return false;
 }
@@ -544,6 +569,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->vtime += vtime_charge(ran, tctx->weight);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
+	tctx->request = runnable ? request_left(tctx->request, ran, fl_slice(tctx)) : 0;
 	fl_learn_stop(p, tctx, now, runnable);
 	if (!runnable) {
 		fl_spin_sleep(tctx);
@@ -623,6 +649,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	u32 cpu;
 	int err;
 
+	jiffies_since = scx_bpf_now();
+	jiffies_before = bpf_jiffies64();
 	fl_spin_init();
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);

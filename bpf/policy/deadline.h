@@ -19,6 +19,7 @@ enum {
 	WEIGHT_IDLE = 3,   /* SCHED_IDLE, as the kernel's own class has it */
 	PRIO_NICE_0 = 120, /* task_struct::static_prio of nice 0 */
 	NR_NICE = 40,
+	REQUEST_WORTH = 8, /* a rest below this part of a slice is not worth a turn */
 };
 
 /*
@@ -93,6 +94,29 @@ static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
 static inline u64 vtime_deadline(u64 vtime, u64 burst, u64 slice, u64 weight)
 {
 	return vtime + vtime_charge(burst && burst < slice ? burst : slice, weight);
+}
+
+/*
+ * CPU time, ns, that is left of a @request after @ran ns: who is preempted goes on
+ * with that and keeps its deadline, as in the paper above. 0 if it is over, or next
+ * to nothing is left of it: then the task asks for a @slice again.
+ */
+static inline u64 request_left(u64 request, u64 ran, u64 slice)
+{
+	u64 left = request > ran ? request - ran : 0;
+
+	if (left > slice)
+		left = slice;
+	return left < slice / REQUEST_WORTH ? 0 : left;
+}
+
+/*
+ * True at the last tick of a slice: slices end at ticks, @tick ns apart (0 if that
+ * is not known), and with @left ns to go this one is as near as the next.
+ */
+static inline bool slice_ends(u64 left, u64 tick)
+{
+	return left <= tick / 2;
 }
 
 /* A waking task preempts if its deadline is earlier by more than @margin ns. */

@@ -127,6 +127,51 @@ proptest! {
         prop_assert!(!policy!(vtime_before(of(a, w), of(a, v))));
     }
 
+    /// Who is preempted comes back with the deadline that it had, until its request is over.
+    #[test]
+    fn a_request_cut_short_keeps_its_deadline(
+        vtime: u64, slice in 100_000..100_000_000u64, part in 0.0..2.0f64
+    ) {
+        let ran = (slice as f64 * part) as u64;
+        let left = policy!(request_left(slice, ran, slice));
+        prop_assert!(left == 0 || (slice / 8..=slice).contains(&left), "{left}");
+        if ran + slice / 8 <= slice {
+            let now = vtime.wrapping_add(policy!(vtime_charge(ran, NICE_0)));
+            let deadline = |vtime, asked| policy!(vtime_deadline(vtime, 0, asked, NICE_0));
+            prop_assert_eq!(deadline(now, left), deadline(vtime, slice));
+        } else {
+            prop_assert_eq!(left, 0);
+        }
+    }
+
+    /// Of the ticks that a task sees, its slice ends at the one nearest to its end.
+    #[test]
+    fn slices_end_at_the_nearest_tick(
+        slice in 100_000..100_000_000u64, tick in 1_000_000..10_000_000u64, phase in 0.0..1.0f64
+    ) {
+        let first = 1 + (tick as f64 * phase) as u64;
+        let seen = |i: u64| first + i * tick;
+        let end = (0..).map(seen).find(|&ran| {
+            policy!(slice_ends(slice.saturating_sub(ran), tick))
+        }).unwrap();
+        for other in (0..end.div_ceil(tick) + 2).map(seen) {
+            prop_assert!(end.abs_diff(slice) <= other.abs_diff(slice) + 1, "{end}, not {other}");
+        }
+    }
+
+    #[test]
+    fn where_ticks_are_not_known_slices_end_when_they_are_over(left: u64) {
+        prop_assert_eq!(policy!(slice_ends(left, 0)), left == 0);
+    }
+
+    /// A shorter slice is in force at once, also for requests that were made before.
+    #[test]
+    fn a_request_is_never_more_than_a_slice(
+        request in any_time(), ran in any_time(), slice in 100_000..100_000_000u64
+    ) {
+        prop_assert!(policy!(request_left(request, ran, slice)) <= slice);
+    }
+
     /// Preemption takes more than the margin, so two tasks never preempt each other in turn.
     #[test]
     fn preemption_needs_more_than_the_margin(

@@ -50,6 +50,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Draw metrics that a workload has at several points, as critical's
+    /// throughput_500us, as curves over the number in their names:
+    /// DIR/WORKLOAD-METRIC.svg, both axes logarithmic
+    #[arg(long, value_name = "DIR")]
+    pub curves: Option<PathBuf>,
+
     /// Folder of the workloads [default: bench here or above the program]
     #[arg(long, value_name = "DIR")]
     pub bench_dir: Option<PathBuf>,

@@ -5,11 +5,13 @@
 //!
 //! [`plan`] says what is run in which order, [`engine`] runs it (through
 //! [`process`]), [`record`] is what comes out and is written as JSON, [`stats`]
-//! and [`report`] make the tables of it, [`machine`] says where all this ran.
+//! and [`report`] make the tables of it, [`curve`] the pictures, [`machine`] says
+//! where all this ran.
 
 mod args;
 #[cfg(test)]
 mod bench_tests;
+mod curve;
 pub(crate) mod engine;
 pub(crate) mod machine;
 pub(crate) mod plan;
@@ -51,6 +53,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Draw(#[from] curve::Error),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
     #[error(transparent)]
@@ -98,7 +102,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     let mut stdout = std::io::stdout().lock();
     compare(
         &plan,
-        args.json.as_deref(),
+        Files::create(args)?,
         Machine::look(Path::new("/")),
         |watch| engine.run(&plan, watch),
         &mut progress,
@@ -122,7 +126,7 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
         .then(|| simulation.control(&plan))
         .transpose()?
         .flatten();
-    let json = args.json.as_deref().map(create).transpose()?;
+    let files = Files::create(args)?;
     let on = |simulation: &Simulation, plan: &Plan| {
         let mut progress = Progress::on_stderr(plan);
         let results = simulation.run(plan, simulation.jobs(args.jobs), &interrupt, &mut progress);
@@ -137,38 +141,71 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
         ));
         record.control = Some(Box::new(on(&control, &plan)));
     }
-    publish(&record, json, &mut std::io::stdout().lock())
+    publish(&record, files, &mut std::io::stdout().lock())
 }
 
 fn compare(
     plan: &Plan,
-    json: Option<&Path>,
+    files: Files,
     machine: Machine,
     run: impl FnOnce(&mut dyn Watch) -> Results,
     progress: &mut dyn Watch,
     out: &mut dyn Write,
 ) -> Result<ExitCode, Error> {
-    // Before the runs, that they are not lost because of a misspelt folder.
-    let json = json.map(create).transpose()?;
     let mut results = run(progress);
     progress.finish();
     let broken = results.broken.take();
-    let exit = publish(&Record::new(plan, machine, results), json, out)?;
+    let exit = publish(&Record::new(plan, machine, results), files, out)?;
     broken.map_or(Ok(exit), |error| Err(error.into()))
 }
 
-/// Writes the JSON and the table, and gives the exit status.
-fn publish(
-    record: &Record,
+/// What is written beside the table.
+struct Files {
     json: Option<(PathBuf, std::fs::File)>,
-    out: &mut dyn Write,
-) -> Result<ExitCode, Error> {
-    if let Some((path, mut file)) = json {
-        serde_json::to_writer_pretty(&mut file, record)
-            .map_err(std::io::Error::from)
-            .and_then(|()| writeln!(file))
-            .map_err(|source| Error::Write { path, source })?;
+    curves: Option<PathBuf>,
+}
+
+impl Files {
+    /// Before the runs, that they are not lost because of a misspelt folder.
+    fn create(args: &Args) -> Result<Self, Error> {
+        let curves = args.curves.clone();
+        if let Some(dir) = &curves {
+            std::fs::create_dir_all(dir).map_err(|source| Error::Write {
+                path: dir.clone(),
+                source,
+            })?;
+        }
+        let json = args.json.as_deref().map(create).transpose()?;
+        Ok(Self { json, curves })
     }
+
+    fn write(self, record: &Record) -> Result<(), Error> {
+        if let Some((path, mut file)) = self.json {
+            serde_json::to_writer_pretty(&mut file, record)
+                .map_err(std::io::Error::from)
+                .and_then(|()| writeln!(file))
+                .map_err(|source| Error::Write { path, source })?;
+        }
+        let Some(dir) = self.curves else {
+            return Ok(());
+        };
+        let curves = curve::curves(&record.summary);
+        if curves.is_empty() {
+            output::say("no curves: no workload has a metric with a number in its name");
+        }
+        for curve in curves {
+            let path = dir.join(format!("{}-{}.svg", curve.workload, curve.metric));
+            std::fs::write(&path, curve.svg(record)?)
+                .map_err(|source| Error::Write { path, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the files and the table, which is not lost where they cannot be written, and
+/// gives the exit status.
+fn publish(record: &Record, files: Files, out: &mut dyn Write) -> Result<ExitCode, Error> {
+    let written = files.write(record);
     match out.write_all(report::text(record).as_bytes()) {
         // As `compare | head` does: whoever read it has enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
@@ -177,6 +214,7 @@ fn publish(
             source,
         })?,
     }
+    written?;
     Ok(if record.was_interrupted() {
         ExitCode::from(INTERRUPTED)
     } else if record.failed() {

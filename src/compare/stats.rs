@@ -20,6 +20,13 @@ pub struct Estimate {
     pub max: f64,
 }
 
+impl Estimate {
+    /// The interval; of too few values, the range of them all.
+    pub fn bounds(&self) -> (f64, f64) {
+        self.interval.unwrap_or((self.min, self.max))
+    }
+}
+
 /// None without values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let mut sorted = values.to_vec();

@@ -524,7 +524,7 @@ fn an_interrupt_ends_a_workload_at_once() {
 }
 
 /// What the sub-command prints, and the status that it exits with.
-fn compare(fake: &Fake, json: Option<&Path>, interrupt: bool) -> (String, Result<String, String>) {
+fn compare(fake: &Fake, line: &[&str], interrupt: bool) -> (String, Result<String, String>) {
     let (sender, events) = mpsc::channel();
     if interrupt {
         sender.send(Event::Interrupted).unwrap();
@@ -533,7 +533,8 @@ fn compare(fake: &Fake, json: Option<&Path>, interrupt: bool) -> (String, Result
     let mut out = Vec::new();
     let machine = Machine::look(fake.dir.path());
     let run = |watch: &mut dyn Watch| engine.run(&fake.plan, watch);
-    let status = super::compare(&fake.plan, json, machine, run, &mut Silent, &mut out);
+    let status = super::Files::create(&args(line))
+        .and_then(|files| super::compare(&fake.plan, files, machine, run, &mut Silent, &mut out));
     (
         String::from_utf8(out).unwrap(),
         status
@@ -549,7 +550,7 @@ fn the_status_says_whether_all_was_measured() {
 
     let good = Fake::new().kernel().workload("look", LOOK);
     let json = good.dir.path().join("out.json");
-    let (text, exit) = compare(&good, Some(&json), false);
+    let (text, exit) = compare(&good, &["--json", json.to_str().unwrap()], false);
     assert_eq!(exit, status(ExitCode::SUCCESS));
     assert!(text.contains("\nlook\n| metric "), "{text}");
     let written: serde_json::Value =
@@ -557,14 +558,14 @@ fn the_status_says_whether_all_was_measured() {
     assert_eq!(written["runs"][0]["workload"], "look");
 
     let bad = Fake::new().kernel().workload("bad", "exit 3");
-    let (text, exit) = compare(&bad, None, false);
+    let (text, exit) = compare(&bad, &[], false);
     assert_eq!(exit, status(ExitCode::FAILURE));
     assert!(
         text.contains("Failed: bad under eevdf, once: exit status 3, without a word\n"),
         "{text}"
     );
 
-    let (text, exit) = compare(&good, None, true);
+    let (text, exit) = compare(&good, &[], true);
     assert_eq!(exit, status(ExitCode::from(130)));
     assert!(
         text.contains("\nInterrupted before the end of round 1"),
@@ -575,12 +576,41 @@ fn the_status_says_whether_all_was_measured() {
 #[test]
 fn a_file_that_cannot_be_written_is_found_before_the_runs() {
     let fake = Fake::new().kernel().workload("look", LOOK);
-    let (text, exit) = compare(&fake, Some(Path::new("/nowhere/out.json")), false);
-    assert_eq!(
-        (text.as_str(), exit),
-        ("", Err("cannot write /nowhere/out.json".into()))
-    );
+    // A folder cannot be made below a file, whoever asks.
+    for (option, path) in [
+        ("--json", "/nowhere/out.json"),
+        ("--curves", "/dev/null/out"),
+    ] {
+        let (text, exit) = compare(&fake, &[option, path], false);
+        assert_eq!(
+            (text.as_str(), exit),
+            ("", Err(format!("cannot write {path}")))
+        );
+    }
     assert_eq!(fake.sys("log"), "", "the workload has run");
+}
+
+/// What critical prints, of two lengths.
+const CURVE: &str = "echo rate_5us 8 1/s higher; echo rate_50us 2 1/s higher";
+
+#[test]
+fn curves_are_drawn_of_metrics_with_numbers() {
+    let fake = Fake::new().kernel().workload("steps", CURVE);
+    let dir = fake.dir.path().join("new/curves");
+    let (_, exit) = compare(&fake, &["--curves", dir.to_str().unwrap()], false);
+    assert!(exit.is_ok(), "{exit:?}");
+    let picture = fs::read_to_string(dir.join("steps-rate.svg")).unwrap();
+    assert!(picture.contains("steps, rate. "), "{picture}");
+}
+
+#[test]
+fn the_table_is_not_lost_where_curves_cannot_be_written() {
+    let fake = Fake::new().kernel().workload("steps", CURVE);
+    let dir = fake.dir.path().join("curves");
+    fs::create_dir_all(dir.join("steps-rate.svg")).unwrap();
+    let (text, exit) = compare(&fake, &["--curves", dir.to_str().unwrap()], false);
+    assert!(text.contains("| rate_5us, 1/s"), "{text}");
+    assert!(exit.unwrap_err().starts_with("cannot write "));
 }
 
 #[test]

@@ -28,19 +28,20 @@ static unsigned long pestered;
 
 static void *pester(void *unused)
 {
-	bool runs;
-
 	(void)unused;
 	for (;;) {
+		/* QEMU begins without a lock, and nobody is in the way when the guest has ended. */
+		if (!qemu.runstate_is_running()) {
+			usleep(100 * PAUSE_US);
+			continue;
+		}
 		qemu.bql_lock_impl(__FILE__, __LINE__);
-		runs = qemu.runstate_is_running();
-		if (runs) {
+		if (qemu.runstate_is_running()) {
 			qemu.qemu_clock_notify(QEMU_CLOCK_VIRTUAL);
 			pestered++;
 		}
 		qemu.bql_unlock();
-		/* Before the guest begins and when it has ended nobody is in the way. */
-		usleep(runs ? PAUSE_US : 100 * PAUSE_US);
+		usleep(PAUSE_US);
 	}
 	return NULL;
 }

@@ -59,10 +59,13 @@ impl Pool {
         if claim <= 0.0 {
             return 0.0;
         }
-        // The first so many are content. Of those that become so at the same level it
-        // makes no difference how many are counted, but each must be on the side of all.
+        // The first so many are content, less those that become so at the same level as the
+        // next: it makes no difference to them, and each must be on the side of all.
         let level = |content: usize| {
             let bar = self.neighbours.get(content).map(Neighbour::content_at);
+            let content = bar.map_or(content, |bar| {
+                self.neighbours.partition_point(|n| n.content_at() < bar)
+            });
             let mut given = self.sums[content].wanted;
             let mut claims = self.sums[self.neighbours.len()].claim - self.sums[content].claim;
             for own in mine.iter().filter(|own| own.wanted > 0.0) {
@@ -128,6 +131,14 @@ mod tests {
         let pool = Pool::new(4.0, [of(4.0, 3.0)]);
         assert_eq!(pool.share(1.0, &[]), 1.0);
         assert_eq!(Pool::new(4.0, [of(4.0, 1.0)]).share(3.0, &[]), 3.0);
+    }
+
+    /// Two that are his own, alike, beside one that is content before them.
+    #[test]
+    fn his_own_that_are_alike_are_left_out_together() {
+        let own = of(2.875, 3.0);
+        let pool = Pool::new(6.0, [own, own, of(0.25, 2.0), of(3.25, 4.0)]);
+        assert_eq!(pool.share(1.0, &[own, own]), 2.5);
     }
 
     fn neighbours() -> impl Strategy<Value = Vec<Neighbour>> {

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use plotters::coord::combinators::LogScalable;
 use plotters::prelude::*;
 
 use super::record::{Record, Row};
@@ -134,11 +133,10 @@ impl Curve {
 }
 
 /// From below the least of `values` to above the most.
-fn axis<T: LogScalable + PartialOrd + Into<f64>>(values: impl Iterator<Item = T>) -> Range<f64> {
-    let (least, most) = values.map(Into::into).fold(
-        (f64::INFINITY, 0.0_f64),
-        |(least, most): (f64, f64), value: f64| (least.min(value), most.max(value)),
-    );
+fn axis(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+        (least.min(value), most.max(value))
+    });
     least / SPARE..most * SPARE
 }
 

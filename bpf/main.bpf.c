@@ -91,9 +91,12 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 /* All CPUs count the same jiffies: whoever is first to write tick_ns is as right as the next. */
 static void learn_tick(u64 now)
 {
-	u64 jiffies = bpf_jiffies64() - jiffies_before;
+	u64 jiffies;
 
-	if (!tick_ns && jiffies >= TICK_JIFFIES)
+	if (tick_ns)
+		return;
+	jiffies = bpf_jiffies64() - jiffies_before;
+	if (jiffies >= TICK_JIFFIES)
 		tick_ns = (now - jiffies_since) / jiffies;
 }
 

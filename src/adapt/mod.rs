@@ -28,7 +28,7 @@ pub use view::{AdaptArgs, ContextState, Decision, Status};
 
 use crate::mode::Mode;
 
-/// Tried where no others are named: of those in README.md's figures each is the best
+/// Tried where no others are named: of those in docs/RESULTS.md each is the best
 /// somewhere.
 pub const DEFAULT_MODES: [Mode; 3] = [Mode::Auto, Mode::Nest, Mode::Off];
 

@@ -17,7 +17,7 @@ pub struct Progress {
     done: u64,
     total: u64,
     budget: Option<Duration>,
-    now: String,
+    rounds: u32,
 }
 
 impl Progress {
@@ -34,7 +34,7 @@ impl Progress {
             done: 0,
             total,
             budget: plan.budget,
-            now: String::new(),
+            rounds: plan.rounds(),
         }
     }
 
@@ -55,6 +55,20 @@ impl Progress {
     }
 }
 
+fn name(round: u32, rounds: u32, workload: &str, scheduler: &str) -> String {
+    format!("round {}/{rounds}: {workload} under {scheduler}", round + 1)
+}
+
+/// What is said of a run that is over. Others may have begun since it did: simulated
+/// machines run side by side.
+fn line(run: &Run, rounds: u32) -> String {
+    let name = name(run.round, rounds, &run.workload, &run.scheduler);
+    match &run.outcome {
+        Outcome::Failed(reason) => format!("{name}: failed: {reason}"),
+        Outcome::Metrics(_) => format!("{name}: {:.1} s", run.took_s),
+    }
+}
+
 /// As far as the runs so far tell, and the budget allows.
 fn left(elapsed: Duration, done: u64, total: u64, budget: Option<Duration>) -> Option<Duration> {
     let each = elapsed.div_f64((done > 0).then_some(done as f64)?);
@@ -67,30 +81,26 @@ fn left(elapsed: Duration, done: u64, total: u64, budget: Option<Duration>) -> O
 
 impl Watch for Progress {
     fn begin(&mut self, round: u32, rounds: u32, workload: &str, scheduler: &str) {
-        self.now = format!("round {}/{rounds}: {workload} under {scheduler}", round + 1);
         let left = self
             .left()
             .map(|left| format!(", {left}"))
             .unwrap_or_default();
-        self.bar.set_message(format!("{}{left}", self.now));
+        let name = name(round, rounds, workload, scheduler);
+        self.bar.set_message(format!("{name}{left}"));
     }
 
     fn end(&mut self, run: &Run) {
         self.done += 1;
         self.bar.inc(1);
-        match &run.outcome {
-            Outcome::Failed(reason) => self.say(format!("{}: failed: {reason}", self.now)),
-            Outcome::Metrics(_) if self.bar.is_hidden() => self.say(format!(
-                "[{}/{}] {}: {:.1} s{}",
-                self.done,
-                self.total,
-                self.now,
-                run.took_s,
-                self.left()
-                    .map(|left| format!(", {left}"))
-                    .unwrap_or_default()
-            )),
-            Outcome::Metrics(_) => {}
+        let line = line(run, self.rounds);
+        if self.bar.is_hidden() {
+            let left = self
+                .left()
+                .map(|left| format!(", {left}"))
+                .unwrap_or_default();
+            self.say(format!("[{}/{}] {line}{left}", self.done, self.total));
+        } else if matches!(run.outcome, Outcome::Failed(_)) {
+            self.say(line);
         }
     }
 
@@ -102,6 +112,26 @@ impl Watch for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_is_over_goes_by_its_own_name() {
+        let mut run = Run {
+            workload: "kbuild".into(),
+            scheduler: "nest".into(),
+            round: 2,
+            warmup: false,
+            ops: None,
+            start_s: 0.0,
+            took_s: 1.5,
+            outcome: Outcome::Metrics(Vec::new()),
+        };
+        assert_eq!(line(&run, 4), "round 3/4: kbuild under nest: 1.5 s");
+        run.outcome = Outcome::Failed("no result".into());
+        assert_eq!(
+            line(&run, 4),
+            "round 3/4: kbuild under nest: failed: no result"
+        );
+    }
 
     #[test]
     fn what_is_left_is_bounded_by_the_budget() {

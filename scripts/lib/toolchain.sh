@@ -44,26 +44,54 @@ make_toolchain() {
 copy_with_targets() {
     local root=$1 dir=$2 file=$3
     while
-        mkdir -p "$dir/${file%/*}"
-        cp -a "$root/$file" "$dir/$file"
+        mkdir -p "$dir/${file%/*}" && cp -a "$root/$file" "$dir/$file" || return 1
         [[ -L $root/$file ]]
     do
         file=$(realpath --no-symlinks --relative-to="$root" "$root/${file%/*}/$(readlink "$root/$file")")
     done
 }
 
+# The same for a program or library and what it needs of the libraries in LIB.
+# The file is asked, not its loader, which may be another architecture's.
+copy_with_libraries() {
+    local root=$1 dir=$2 file=$3 lib=$4 needed name
+    copy_with_targets "$root" "$dir" "$file" || return 1
+    needed=$(LC_ALL=C readelf -d "$root/$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p') || return 1
+    for name in $needed; do
+        [[ -e $dir/$lib/$name ]] || copy_with_libraries "$root" "$dir" "$lib/$name" "$lib" || return 1
+    done
+}
+
 # make_compiler TOOLCHAIN DIR: what of it goes into an image.
 make_compiler() {
-    local root=$1/root dir=$2 lib program file
-    lib=$root/usr/lib/x86_64-linux-gnu
-    # Without a header of its own, gcc refuses to work.
-    copy_with_targets "$root" "$dir" usr/include/stdc-predef.h
+    local root=$1/root dir=$2 program
+    # Without a folder of headers, gcc refuses to work.
+    copy_with_targets "$root" "$dir" usr/include/stdc-predef.h || return 1
     for program in "${compiler_programs[@]}" $(cd "$root" && find usr/libexec/gcc -name cc1); do
-        copy_with_targets "$root" "$dir" "$program"
-        "$lib/ld-linux-x86-64.so.2" --library-path "$lib" --list "$root/$program" |
-            sed -n "s|.*=> $root/\([^ ]*\) .*|\1|p" |
-            while read -r file; do
-                copy_with_targets "$root" "$dir" "$file"
-            done
+        copy_with_libraries "$root" "$dir" "$program" usr/lib/x86_64-linux-gnu || return 1
     done
+}
+
+# The same for arm64: Debian's cross compiler of the same version, by the names
+# that the other one has. So a build is the same work in every guest.
+make_arm64_compiler() {
+    local dir=$1 root=$1/.root closure program
+    mapfile -t closure < <(debian_closure gcc-x86-64-linux-gnu make bc)
+    if ((${#closure[@]} == 0)); then
+        say "Debian's lists have no installable gcc-x86-64-linux-gnu for arm64"
+        return 1
+    fi
+    mkdir "$root"
+    debian_unpack "$root" "${closure[@]}" || return 1
+    for program in gcc as ld ar nm objcopy; do
+        ln -s "x86_64-linux-gnu-$program" "$root/usr/bin/$program"
+    done
+    # gcc refuses to work without a folder of headers, and looks for the
+    # assembler in one of its own.
+    mkdir -p "$dir/usr/x86_64-linux-gnu/include"
+    for program in "${compiler_programs[@]}" usr/x86_64-linux-gnu/bin/as \
+        $(cd "$root" && find usr/libexec/gcc-cross -name cc1); do
+        copy_with_libraries "$root" "$dir" "$program" usr/lib/aarch64-linux-gnu || return 1
+    done
+    rm -rf "$root"
 }

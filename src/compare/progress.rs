@@ -46,12 +46,12 @@ impl Progress {
         }
     }
 
-    fn left(&self) -> Option<String> {
-        let left = left(self.begin.elapsed(), self.done, self.total, self.budget)?;
-        Some(format!(
-            "{} left",
-            HumanDuration(Duration::from_secs(left.as_secs()))
-        ))
+    /// To be added to a line; empty as long as nothing tells it.
+    fn left(&self) -> String {
+        left(self.begin.elapsed(), self.done, self.total, self.budget)
+            .map(|left| Duration::from_secs(left.as_secs()))
+            .map(|left| format!(", {} left", HumanDuration(left)))
+            .unwrap_or_default()
     }
 }
 
@@ -81,12 +81,8 @@ fn left(elapsed: Duration, done: u64, total: u64, budget: Option<Duration>) -> O
 
 impl Watch for Progress {
     fn begin(&mut self, round: u32, rounds: u32, workload: &str, scheduler: &str) {
-        let left = self
-            .left()
-            .map(|left| format!(", {left}"))
-            .unwrap_or_default();
         let name = name(round, rounds, workload, scheduler);
-        self.bar.set_message(format!("{name}{left}"));
+        self.bar.set_message(format!("{name}{}", self.left()));
     }
 
     fn end(&mut self, run: &Run) {
@@ -94,10 +90,7 @@ impl Watch for Progress {
         self.bar.inc(1);
         let line = line(run, self.rounds);
         if self.bar.is_hidden() {
-            let left = self
-                .left()
-                .map(|left| format!(", {left}"))
-                .unwrap_or_default();
+            let left = self.left();
             self.say(format!("[{}/{}] {line}{left}", self.done, self.total));
         } else if matches!(run.outcome, Outcome::Failed(_)) {
             self.say(line);

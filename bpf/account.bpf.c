@@ -125,10 +125,10 @@ static u64 ran_until(const struct task_ctx *tctx, u64 now)
 }
 
 /* @inv begins if @hctx, which is @holder, has a lesser level. */
-static bool inversion_begins(struct inversion *inv, u32 level, const struct task_ctx *hctx,
-			     u64 holder, u64 now)
+static bool inversion_begins(struct inversion *inv, const struct task_ctx *hctx, u64 holder,
+			     u64 now)
 {
-	if (level <= hctx->level)
+	if (inv->level <= hctx->level)
 		return false;
 	inv->holder = holder;
 	inv->holder_ran = ran_until(hctx, now);
@@ -136,7 +136,7 @@ static bool inversion_begins(struct inversion *inv, u32 level, const struct task
 	return true;
 }
 
-/* @wctx begins to wait for @lock, which @hctx holds. */
+/* @wctx begins to wait for @lock, which @hctx holds; at which level, stands there already. */
 int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
 		     u64 holder, u64 lock, u64 now)
 {
@@ -147,13 +147,13 @@ int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx 
 	wctx->edge_since = now;
 	inv->holder = 0;
 	inv->lock = lock;
-	if (inversion_begins(inv, wctx->level, hctx, holder, now) || !hctx->edge)
+	if (inversion_begins(inv, hctx, holder, now) || !hctx->edge)
 		return 0;
 	holder = chain_end(lock_slots, hctx->edge);
 	last = fl_task_of(holder, &lctx);
 	if (!last)
 		return 0;
-	inversion_begins(inv, wctx->level, lctx, holder, now);
+	inversion_begins(inv, lctx, holder, now);
 	bpf_task_release(last);
 	return 0;
 }
@@ -200,7 +200,7 @@ static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u
 	e->holder_off = off;
 	e->lock = inv->lock;
 	e->end = end;
-	e->waiter_nice = nice_of_level(wctx->level);
+	e->waiter_nice = nice_of_level(inv->level);
 	e->holder_nice = nice_of_level(inv->holder_level);
 	e->waiter_comm[0] = e->holder_comm[0] = 0;
 	name(self, &e->waiter, &e->waiter_tgid, e->waiter_comm);

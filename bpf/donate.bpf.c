@@ -34,10 +34,21 @@ static void hold_drop(struct task_ctx *tctx, u32 i, u32 slot, u64 self)
 		fl_holds_add(tctx, slot - 1, self);
 }
 
+/*
+ * Since when the task runs on others' terms, 0 if it does not. Another CPU may have spared
+ * it just as it stopped: what was written then is not of this run.
+ */
+static u64 donated_since(const struct task_ctx *tctx)
+{
+	u64 run_start = READ_ONCE(tctx->run_start), at = READ_ONCE(tctx->donated_at);
+
+	return run_start && at >= run_start ? at : 0;
+}
+
 /* CPU time that the task has had on others' terms since @since and is not charged for yet. */
 static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
 {
-	u64 from = tctx->donated_at;
+	u64 from = donated_since(tctx);
 
 	if (!from)
 		return 0;
@@ -102,7 +113,7 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 /* The task runs on others' terms from now on, if it does not yet. */
 static void donation_begins(struct task_ctx *tctx, s32 cpu, u64 now)
 {
-	if (!tctx->donated_at)
+	if (!donated_since(tctx))
 		tctx->donated_at = now;
 	fl_cpu(cpu)->donated = true;
 }
@@ -206,10 +217,13 @@ u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now
  */
 int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
+	u64 since = donated_since(tctx);
 	u32 i;
 
-	if (!tctx->donated_at)
+	if (!since) {
+		tctx->donated_at = 0;
 		return 0;
+	}
 	bpf_for(i, 0, MAX_HOLDS) {
 		u32 slot = holds_slot(tctx->holds, i);
 
@@ -218,7 +232,7 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	tctx->allowance = allowance(tctx, now);
 	tctx->allowance_at = now;
-	tctx->stats.donated += now - tctx->donated_at;
+	tctx->stats.donated += now - since;
 	tctx->donated_at = 0;
 	return 0;
 }
@@ -247,13 +261,18 @@ int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool r
 	return fl_hold_charge(tctx, self, now);
 }
 
-/* Move @h, which waits in a queue of @from, to @cpu, which has nothing to run yet. */
+/*
+ * Move @h, which waits in @queue, to @cpu, which has nothing to run yet. Anybody may
+ * change the affinity of @h meanwhile, and the kernel ends a scheduler that sends a task
+ * to a CPU that it may not use. A change takes the task out of its queue and puts it back,
+ * and an iterator moves nothing that was put there after it began: so that comes first.
+ */
 static bool take_here(struct task_struct *h, u64 queue, s32 cpu)
 {
 	struct bpf_iter_scx_dsq it;
 	bool moved = false;
 
-	if (!bpf_iter_scx_dsq_new(&it, queue, 0))
+	if (!bpf_iter_scx_dsq_new(&it, queue, 0) && fl_allowed(h, cpu) && !is_migration_disabled(h))
 		moved = scx_bpf_dsq_move(&it, h, SCX_DSQ_LOCAL_ON | cpu, 0);
 	bpf_iter_scx_dsq_destroy(&it);
 	return moved;
@@ -352,20 +371,48 @@ out:
 }
 
 /*
- * The last task to leave @cpu waits for a lock. If the holder is runnable and
- * does not run, run it here, in the waiter's stead; if it waits for a lock
- * itself, the holder of that, and so on.
+ * The last task to leave @cpu waits for a lock, or a real-time task elsewhere waits for a
+ * task that is queued here. If the holder is runnable and does not run, run it here, in
+ * the waiter's stead; if it waits for a lock itself, the holder of that, and so on.
  */
 bool fl_run_holder(s32 cpu, u64 now)
 {
-	u32 edge = fl_cpu(cpu)->waits_edge, i;
+	u32 edge = __sync_lock_test_and_set(&fl_cpu(cpu)->called_edge, 0), i;
 	bool done = false;
 
-	fl_cpu(cpu)->waits_edge = 0;
+	if (!edge) {
+		edge = fl_cpu(cpu)->waits_edge;
+		fl_cpu(cpu)->waits_edge = 0;
+	}
 	bpf_for(i, 0, DONATE_HOPS) {
 		edge = fl_run_owner(cpu, edge_slot(edge), now, &done);
 		if (!edge || done)
 			break;
 	}
 	return done;
+}
+
+/*
+ * A real-time task on @cpu is about to sleep for the lock of @edge: its holder, or who that
+ * waits for in the end, runs on this CPU then; and before that where it is queued, for
+ * other real-time tasks may want this one, or it may not run here.
+ */
+__noinline int fl_hold_call(u32 edge, s32 cpu, u64 now)
+{
+	u64 holder = chain_end(lock_slots, edge);
+	struct task_ctx *hctx = NULL;
+	struct task_struct *h = fl_task_of(holder, &hctx);
+	s32 at;
+
+	fl_cpu(cpu)->called_edge = edge;
+	if (!h)
+		return 0;
+	at = hctx->queued_cpu;
+	if (at >= 0 && at != cpu && fl_policy(hctx)->hold_now && fl_hold(hctx, holder, now)) {
+		fl_cpu(at)->called_edge = edge;
+		fl_count(hold_called);
+		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+	}
+	bpf_task_release(h);
+	return 0;
 }

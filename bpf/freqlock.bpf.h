@@ -20,6 +20,7 @@
 #include "policy/lock.h"
 #include "policy/donate.h"
 #include "policy/profile.h"
+#include "policy/quota.h"
 #include "policy/context.h"
 
 #define FL_USEC   1000ULL
@@ -61,6 +62,7 @@ struct inversion {
 	u64 holder_ran;
 	u64 lock;
 	u32 holder_level;
+	u32 level; /* its own */
 };
 
 struct task_ctx {
@@ -100,7 +102,8 @@ struct task_ctx {
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
-	u64 hint;         /* where its hint is in its memory, 0 none (hint.h) */
+	u64 hint;         /* where its hint is in its memory, 0 none (hint.h) ... */
+	u64 hint_exec;    /* ... of the program that it was then, by its number */
 	u64 hint_holds;   /* hash of the lock that it said to hold, 0 none */
 	u64 hint_waits;   /* of the one for which it said to spin, while it has an edge */
 	u64 hint_since;   /* then it began to */
@@ -150,9 +153,10 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
-	bool donated;   /* the running task was picked on others' terms */
-	u32 running;    /* the task on it, 0 none of ours */
-	u32 waits_edge; /* the last task to leave waits for a lock: its edge, else 0 */
+	bool donated;    /* the running task was picked on others' terms */
+	u32 running;     /* the task on it, 0 none of ours */
+	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
+	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
 } __attribute__((aligned(128)));
 
 struct cpu_stats {
@@ -217,15 +221,6 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
 static __always_inline struct task_ctx *fl_task(const struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, (struct task_struct *)p, 0, 0);
-}
-
-/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
-static __always_inline u64 fl_mix(u64 h, u64 v)
-{
-	h ^= v;
-	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
-	return h ^ (h >> 31);
 }
 
 /* True if what happens is the current task's doing, and not an interrupt's. */
@@ -385,35 +380,6 @@ bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *t
 u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu);
 int fl_spin_init(void);
 
-/* profile.bpf.c */
-int fl_profile_begin(u64 hash, u32 kind, u64 addr);
-int fl_profile_hint(u64 hash, u64 addr);
-int fl_profile_wait(u64 hash, u64 ns);
-int fl_profile_hold(u64 hash, s32 cpu, u64 ns);
-int fl_profile_preempted(u64 hash);
-
-/* lock.bpf.c */
-extern struct lock_slot lock_slots[FL_MAX_LOCKS];
-int fl_lock_begin(struct task_struct *w __arg_trusted, struct task_struct *h __arg_trusted,
-		  u64 hash);
-int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
-int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
-		  u64 now);
-u32 fl_levels_best(u32 slot);
-int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self);
-#define fl_slot(i) (&lock_slots[in_range(i, FL_MAX_LOCKS)])
-
-/* donate.bpf.c */
-u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
-u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
-bool fl_hold_spares(s32 cpu, u64 weight, u64 now);
-u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
-int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
-int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool runnable);
-bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
-bool fl_run_holder(s32 cpu, u64 now);
-
 /* account.bpf.c */
 int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool kept, bool idle, bool park);
 int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
@@ -427,40 +393,13 @@ int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx _
 int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     s32 cpu, u64 now);
 
-/* hint.bpf.c */
-int fl_hint_show(struct task_ctx *tctx __arg_nonnull, u64 uaddr);
-bool fl_hint_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-int fl_hint_preempted(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-int fl_hint_sleep(struct task_ctx *tctx __arg_nonnull, u64 self);
+/* linux/sched.h, TASK_DEAD: a macro, so not among the kernel's types. */
+#define STATE_DEAD 0x80
 
-/* What kind of address is hashed. */
-enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT };
-
-/* A lock's name in the graph, never 0; the low bits are free for counting. */
-static __always_inline u64 lock_hash(enum lock_space space, u64 addr, u32 tgid)
+/* True if @p, which stops, has done its last. */
+static __always_inline bool fl_is_dead(struct task_struct *p)
 {
-	u64 hash = fl_mix(fl_mix(addr, tgid), space + 1) & ~(u64)SLOT_REFS;
-
-	return hash ?: SLOT_REFS + 1;
-}
-
-/*
- * What a task holds and waits for. Without --locks these are constants to the
- * verifier, and what would follow from them is not loaded.
- */
-static __always_inline u64 fl_holds(const struct task_ctx *tctx)
-{
-	return sees_locks ? tctx->holds : 0;
-}
-
-static __always_inline u64 fl_hint(const struct task_ctx *tctx)
-{
-	return sees_locks ? tctx->hint | tctx->hint_waits : 0;
-}
-
-static __always_inline u32 fl_edge(const struct task_ctx *tctx)
-{
-	return sees_locks ? tctx->edge : 0;
+	return p->__state & STATE_DEAD;
 }
 
 /* A PID may come again, with another cookie. */
@@ -488,5 +427,7 @@ static __always_inline u64 fl_cgroup_id(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
 }
+
+#include "lock.bpf.h"
 
 #endif /* __FREQLOCK_BPF_H */

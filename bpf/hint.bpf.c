@@ -26,6 +26,7 @@ struct {
 int fl_hint_show(struct task_ctx *tctx __arg_nonnull, u64 uaddr)
 {
 	tctx->hint = uaddr;
+	tctx->hint_exec = bpf_get_current_task_btf()->self_exec_id;
 	fl_count(hint_shown);
 	return 0;
 }
@@ -35,7 +36,9 @@ static bool hint_read(struct task_ctx *tctx, struct fl_hint *hint)
 {
 	if (!tctx->hint)
 		return false;
-	if (!bpf_probe_read_user(hint, sizeof(*hint), (void *)tctx->hint) &&
+	/* After an exec there is other memory at its address. */
+	if (tctx->hint_exec == bpf_get_current_task_btf()->self_exec_id &&
+	    !bpf_probe_read_user(hint, sizeof(*hint), (void *)tctx->hint) &&
 	    hint->version == FL_HINT_VERSION)
 		return true;
 	tctx->hint = 0;
@@ -121,7 +124,7 @@ static bool note_holds(struct task_struct *p, struct task_ctx *tctx, struct fl_h
 	if (!hint_read(tctx, hint))
 		*hint = (struct fl_hint){};
 	if (hint->holds)
-		holds = lock_hash(LOCK_HINT, hint->holds, p->tgid);
+		holds = fl_lock_hash(LOCK_HINT, hint->holds, p->tgid);
 	if (tctx->hint_holds && tctx->hint_holds != holds)
 		let_go(tctx, self);
 	if (holds && !tctx->hint_holds) {
@@ -142,7 +145,7 @@ __noinline bool fl_hint_tick(struct task_struct *p __arg_trusted,
 	if (!note_holds(p, tctx, &hint))
 		return false;
 	if (hint.waits_for)
-		waits = lock_hash(LOCK_HINT, hint.waits_for, p->tgid);
+		waits = fl_lock_hash(LOCK_HINT, hint.waits_for, p->tgid);
 	/* The same lock may have a new holder. */
 	if (tctx->hint_waits &&
 	    (tctx->hint_waits != waits || !tctx->edge || !fl_slot(edge_slot(tctx->edge))->owner))

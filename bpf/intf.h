@@ -40,6 +40,7 @@ enum fl_consts {
 	FL_GLOB_TEXT =
 		512, /* the same of what it is to fit; of longer paths, the folders that do */
 	FL_MAX_CGROUPS = 4096, /* cgroups remembered with the contexts that ask for them */
+	FL_SLOT_REFS = 0xffff, /* of a lock slot's id, those that count its waiters */
 	FL_LEDGER_SLOTS = 64,  /* processes that are told apart on one CPU in one period */
 };
 
@@ -277,12 +278,12 @@ enum fl_episode_end {
 
 /* A task waited for a lock that a task of lesser weight held. */
 struct fl_episode {
-	u64 at;         /* when it ended, ns of CLOCK_MONOTONIC */
-	u64 length;     /* ns */
-	u64 holder_off; /* ns of these in which the holder was not on a CPU */
-	u64 lock;       /* key of its profile */
-	u32 end;        /* enum fl_episode_end */
-	s16 waiter_nice;
+	u64 at;          /* when it ended, ns of CLOCK_MONOTONIC */
+	u64 length;      /* ns */
+	u64 holder_off;  /* ns of these in which the holder was not on a CPU */
+	u64 lock;        /* key of its profile */
+	u32 end;         /* enum fl_episode_end */
+	s16 waiter_nice; /* -21: of a real-time task */
 	s16 holder_nice;
 	u32 waiter;
 	u32 waiter_tgid;

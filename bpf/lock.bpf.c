@@ -7,7 +7,8 @@
  * told: from the words of a glibc mutex (policy/lock.h), from a PI futex, from the
  * kernel's own mutexes and rwsems. The edge appears when the task then falls
  * asleep, and goes when it is woken, be it by a time-out, a signal or SIGKILL:
- * both are the scheduler's own to see.
+ * both are the scheduler's own to see. Of real-time tasks it does not see them: their edge
+ * begins and ends with the hooks, but for PI futexes, of which the kernel raises the holder.
  *
  * A lock is handed over when its holder wakes a waiter: whoever waits on, waits
  * for the woken task from then on. That may be wrong, since a third task can
@@ -32,33 +33,65 @@
 
 struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym __weak;
 
+/* linux/sched/rt.h, MAX_RT_PRIO: a priority below is that of a real-time or deadline task. */
+#define FIRST_NICE_PRIO 100
+
+/* Written by the agent before it is loaded: what nobody can guess. */
+const volatile u64 lock_key;
+
 struct lock_slot lock_slots[FL_MAX_LOCKS];
+struct lock_quota lock_quota;
 
-/* A lock without a slot in this many places has none. */
-#define LOCK_PROBES 4
-
-__noinline bool fl_slot_get(u32 slot, u64 hash)
+/* True if the slot is the lock's, with a reference. @payer pays if nobody waited; 0 does not. */
+__noinline bool fl_slot_take(u32 slot, u64 hash, u32 payer)
 {
-	return slot_get(fl_slot(slot), hash);
+	struct lock_slot *s = fl_slot(slot);
+	enum slot_got got = slot_get(s, hash, payer);
+
+	if (got == SLOT_FIRST)
+		s->payer = payer;
+	else if (got == SLOT_JOINED && payer)
+		quota_give(&lock_quota, payer);
+	return got != SLOT_NOT;
+}
+
+/* The slot from @first on that is or was the lock's, -1 none. */
+__noinline int fl_slot_find(u32 first, u64 hash)
+{
+	u32 i;
+
+	bpf_for(i, 0, LOCK_PROBES) {
+		if (slot_hash(fl_slot(first + i)) == hash)
+			return first + i;
+	}
+	return -1;
 }
 
 /*
- * Slot of the lock @hash, referenced, or -1. Two that look for the same lock at
- * once, while a slot before becomes free, may find two slots for it: each is
+ * Slot of the lock @hash for which @w waits, referenced, or -1. Two that look for the same
+ * lock at once, while a slot before becomes free, may find two slots for it: each is
  * then right for its own waiters.
  */
-__noinline int fl_slot_find(u64 hash)
+__noinline int fl_slot_of(struct task_struct *w __arg_trusted, u64 hash)
 {
-	u32 first = hash >> 16, i;
+	u32 first = slot_first(hash), payer, i;
+	s32 known = fl_slot_find(first, hash);
 
+	if (known >= 0 && fl_slot_take(known, hash, 0))
+		return known;
+	payer = quota_payer(lock_key, BPF_CORE_READ(w, real_cred, uid.val), w->tgid);
+	if (!quota_take(&lock_quota, payer)) {
+		fl_count(lock_limit);
+		return -1;
+	}
+	if (known >= 0 && fl_slot_take(known, hash, payer))
+		return known;
 	bpf_for(i, 0, LOCK_PROBES) {
-		if (slot_hash(fl_slot(first + i)) == hash && fl_slot_get(first + i, hash))
+		if (fl_slot_take(first + i, hash, payer))
 			return in_range(first + i, FL_MAX_LOCKS);
 	}
-	bpf_for(i, 0, LOCK_PROBES) {
-		if (fl_slot_get(first + i, hash))
-			return in_range(first + i, FL_MAX_LOCKS);
-	}
+	quota_give(&lock_quota, payer);
+	fl_count(lock_full);
 	return -1;
 }
 
@@ -168,7 +201,7 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 	} else {
 		fl_chain_update(slot);
 	}
-	slot_put(s);
+	slot_put_paid(s, &lock_quota);
 	return 0;
 }
 
@@ -179,7 +212,7 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	struct task_ctx *wctx = fl_task(w), *hctx = fl_task(h);
 	u64 now = scx_bpf_now(), self, holder;
 	struct lock_slot *s;
-	u32 edge;
+	u32 edge, level;
 	s32 slot;
 
 	if (!wctx || !hctx || wctx == hctx)
@@ -192,16 +225,16 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 		fl_count(lock_cycle);
 		return 0;
 	}
-	slot = fl_slot_find(hash);
-	if (slot < 0) {
-		fl_count(lock_full);
+	slot = fl_slot_of(w, hash);
+	if (slot < 0)
 		return 0;
-	}
 	fl_count(lock_sleep);
 	s = fl_slot(slot);
 	slot_own(s, holder, now);
-	levels_add(s, wctx->level);
-	edge = edge_to(slot, wctx->level);
+	level = w->prio < FIRST_NICE_PRIO ? LEVEL_MAX : wctx->level;
+	levels_add(s, level);
+	edge = edge_to(slot, level);
+	wctx->inversion.level = level;
 	if (tells_tasks)
 		fl_account_waits(wctx, hctx, holder, hash, now);
 	wctx->edge = edge;
@@ -272,25 +305,36 @@ static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 	fl_count(lock_wait);
 	wctx->wait_hash = hash;
 	wctx->wait_since = scx_bpf_now();
-	wctx->wait_owner = fl_self(h, hctx);
 	fl_profile_begin(hash, kind, addr);
+	if (w->prio >= FIRST_NICE_PRIO) {
+		wctx->wait_owner = fl_self(h, hctx);
+	} else if (kind != FL_LOCK_PI) {
+		fl_lock_begin(w, h, hash);
+		if (wctx->edge)
+			fl_hold_call(wctx->edge, bpf_get_smp_processor_id(), wctx->wait_since);
+	}
 }
 
-/* What the current task was about to wait for, or did, is over. */
-static void wait_over(struct task_ctx *wctx)
+/* What the current task was about to wait for, or did, is over; with @got it has the lock. */
+static void wait_over(struct task_struct *w, struct task_ctx *wctx, bool got)
 {
-	if (wctx->wait_hash)
-		fl_profile_wait(wctx->wait_hash, scx_bpf_now() - wctx->wait_since);
+	u64 now = scx_bpf_now();
+
+	fl_profile_wait(wctx->wait_hash, now - wctx->wait_since);
 	wctx->wait_hash = 0;
 	wctx->wait_owner = 0;
+	/* Of a real-time task: of others it ended as they were woken. */
+	if (wctx->edge && !wctx->hint_waits)
+		fl_lock_end(wctx, fl_self(w, wctx), got, now);
 }
 
-static int user_wait_over(void)
+static int user_wait_over(bool got)
 {
-	struct task_ctx *wctx = fl_task(bpf_get_current_task_btf());
+	struct task_struct *w = bpf_get_current_task_btf();
+	struct task_ctx *wctx = fl_task(w);
 
-	if (wctx)
-		wait_over(wctx);
+	if (wctx && wctx->wait_hash)
+		wait_over(w, wctx, got);
 	return 0;
 }
 
@@ -304,7 +348,7 @@ static bool same_user(struct task_struct *w, struct task_struct *h)
 static int user_wait(u64 uaddr, s32 tid, u32 kind, bool shared)
 {
 	struct task_struct *w = bpf_get_current_task_btf(), *h;
-	u64 hash = lock_hash(LOCK_USER, uaddr, w->tgid);
+	u64 hash = fl_lock_hash(LOCK_USER, uaddr, w->tgid);
 
 	h = tid > 0 ? bpf_task_from_vpid(tid) : NULL;
 	if (!h) {
@@ -339,7 +383,10 @@ int BPF_PROG(lock_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
 SEC("?fexit/__futex_wait")
 int BPF_PROG(lock_futex_waited)
 {
-	return user_wait_over();
+	u64 err = 1;
+
+	bpf_get_func_ret(ctx, &err);
+	return user_wait_over(!err);
 }
 
 /* PI futexes carry their owner in the futex word; the kernel hands them over. */
@@ -356,7 +403,7 @@ int BPF_PROG(lock_futex_pi, u32 *uaddr)
 SEC("?fexit/futex_lock_pi")
 int BPF_PROG(lock_futex_pi_done)
 {
-	return user_wait_over();
+	return user_wait_over(false);
 }
 
 /* linux/trace/events/lock.h: LCB_F_*. */
@@ -402,19 +449,22 @@ int BPF_PROG(lock_kernel_wait, void *lock, unsigned int flags)
 		return 0;
 	/* The owner may have gone meanwhile, and its memory be another's. */
 	if ((u64)h == owner)
-		note_wait(h, lock_hash(LOCK_KERNEL, (u64)lock, 0),
+		note_wait(h, fl_lock_hash(LOCK_KERNEL, (u64)lock, 0),
 			  flags & KLOCK_MUTEX ? FL_LOCK_MUTEX : FL_LOCK_RWSEM, (u64)lock);
 	bpf_task_release(h);
 	return 0;
 }
 
 SEC("?tp_btf/contention_end")
-int BPF_PROG(lock_kernel_waited, void *lock)
+int BPF_PROG(lock_kernel_waited, void *lock, int err)
 {
-	struct task_ctx *wctx = fl_task(bpf_get_current_task_btf());
+	struct task_struct *w = bpf_get_current_task_btf();
+	struct task_ctx *wctx = fl_task(w);
 
-	/* A spinlock on the way of a futex wait is not its end. */
-	if (wctx && wctx->wait_hash == lock_hash(LOCK_KERNEL, (u64)lock, 0))
-		wait_over(wctx);
+	/* Spinlocks end here too, held, and hardly any of their tasks waits for another lock. */
+	if (!wctx || !lock_is_kernels(wctx->wait_hash))
+		return 0;
+	if (wctx->wait_hash == fl_lock_hash(LOCK_KERNEL, (u64)lock, 0))
+		wait_over(w, wctx, !err);
 	return 0;
 }

@@ -29,6 +29,8 @@
  */
 #include "freqlock.bpf.h"
 #include "clock.bpf.h"
+#include "drop.bpf.h"
+#include "placement.bpf.h"
 
 /* So many ticks tell how far they are apart. */
 #define TICK_JIFFIES 64
@@ -56,7 +58,6 @@ volatile u32 turbo[FL_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 
-static struct placement placements[FL_MAX_CPUS];
 static u32 next_cookie;
 
 /* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
@@ -100,57 +101,6 @@ static void learn_tick(u64 now)
 		tick_ns = (now - jiffies_since) / jiffies;
 }
 
-/*
- * A holder, and who prefers one, goes to a big CPU where there is a choice; all else is
- * the mode's to say.
- */
-static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
-{
-	s32 cpu;
-
-	if (capacity_differs &&
-	    (fl_policy(tctx)->prefer_big ||
-	     (sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)))) {
-		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
-		if (cpu >= 0) {
-			pl->idle = true;
-			fl_count(place_idle);
-			return cpu;
-		}
-	}
-	return fl_place(p, tctx, pl);
-}
-
-static void park_until(struct task_ctx *tctx, const struct placement *pl)
-{
-	tctx->flags |= FL_TASK_PARK;
-	tctx->park_until = pl->now + pl->park_ns;
-	tctx->park_target = pl->park_target;
-}
-
-/* A decision of this CPU begins, about a task that ran on @prev_cpu. */
-static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
-{
-	s32 this_cpu = bpf_get_smp_processor_id();
-	struct placement *pl = &placements[this_cpu & (FL_MAX_CPUS - 1)];
-
-	pl->now = now;
-	pl->mode = mode;
-	pl->wake_flags = 0;
-	pl->prev_cpu = prev_cpu;
-	pl->this_cpu = this_cpu;
-	pl->leave_ns = FL_NONE;
-	pl->fork = false;
-	pl->from_task = false;
-	pl->nr_active = 0;
-	pl->idle = false;
-	pl->park = false;
-	pl->park_target = -1;
-	pl->wait_ns = 0;
-	pl->scan.nest_only = false;
-	return pl;
-}
-
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = fl_task(p);
@@ -161,6 +111,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(no_ctx);
 		return prev_cpu;
 	}
+	if (is_dropped(p))
+		return prev_cpu;
 	follow_context(p, tctx);
 	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
 	pl->wake_flags = wake_flags;
@@ -200,6 +152,11 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		vtime_join(tctx, cpu);
 		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
 						tctx->weight);
+		/*
+		 * Its affinity cannot have changed since it was looked at: both happen under
+		 * the lock of its wake-up, as wake-ups are not queued for other CPUs without
+		 * SCX_OPS_ALLOW_QUEUED_WAKEUP.
+		 */
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(tctx), 0);
 	} else if (pl->park) {
 		park_until(tctx, pl);
@@ -234,44 +191,6 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }
 
-/* @p was called to a big CPU, where somebody waited for what it holds. */
-static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
-{
-	s32 cpu = tctx->big_cpu;
-
-	tctx->big_cpu = -1;
-	if (!fl_allowed(p, cpu) || is_migration_disabled(p))
-		return false;
-	fl_count(hold_big);
-	queued_add(tctx, cpu);
-	vtime_join(tctx, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_request(tctx), enq_flags);
-	return true;
-}
-
-/*
- * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
- * else it queues here, and may be parked.
- */
-static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
-			u64 now)
-{
-	struct placement *pl = begin_placement(FL_MODE_AUTO, cpu, now);
-	s32 target;
-
-	pl->this_cpu = cpu;
-	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
-	target = fl_place_again(p, pl);
-	if (pl->idle) {
-		queued_add(tctx, target);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_request(tctx), enq_flags);
-		return true;
-	}
-	if (pl->park)
-		park_until(tctx, pl);
-	return false;
-}
-
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
@@ -286,6 +205,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
 		return;
 	}
+	if (is_dropped(p))
+		return;
 	/* If it was asked where, that was a moment ago. */
 	if (!(tctx->flags & FL_TASK_ASKED))
 		follow_context(p, tctx);
@@ -374,7 +295,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (now >= fl_cpu(cpu)->next_rescue && fl_rescue(cpu, now))
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (sees_locks && fl_cpu(cpu)->waits_edge && fl_run_holder(cpu, now))
+		if (fl_is_called(cpu) && fl_run_holder(cpu, now))
 			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
@@ -383,11 +304,10 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 
 	/* @prev used up its slice and wants to go on. */
 	tctx = fl_task(prev);
-	if (tctx && fl_edge(tctx)) {
+	if (tctx && fl_edge(tctx))
 		fl_cpu(cpu)->waits_edge = tctx->edge;
-		if (fl_run_holder(cpu, now))
-			return;
-	}
+	if (fl_is_called(cpu) && fl_run_holder(cpu, now))
+		return;
 	if (tctx && fl_spin_give_way(prev, tctx, cpu))
 		return;
 	/* With its slice left at 0 it is enqueued, even if there is no other task. */
@@ -452,6 +372,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
+	fl_wait_stale(p, tctx, now);
 	if (fl_holds(tctx))
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
 	/* Who runs on others' terms may be far ahead of the clock by its own. */
@@ -523,15 +444,6 @@ bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct
 	return false;
 }
 
-/* linux/sched.h, TASK_DEAD: a macro, so not among the kernel's types. */
-#define STATE_DEAD 0x80
-
-/* True if @p, which stops, has done its last. */
-static bool is_dead(struct task_struct *p)
-{
-	return p->__state & STATE_DEAD;
-}
-
 void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -555,7 +467,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (sees_locks && (tctx->holds || tctx->donated_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
 	if (!runnable) {
-		if (sees_locks && tctx->wait_owner)
+		if (sees_locks && tctx->wait_owner && !fl_is_dead(p))
 			fl_lock_sleep(p, tctx);
 		cctx->waits_edge = tctx->edge;
 	}
@@ -577,7 +489,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (!runnable) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
-		if (tells_tasks && is_dead(p))
+		if (tells_tasks && fl_is_dead(p))
 			fl_account_exit(p, tctx);
 	}
 }
@@ -631,8 +543,10 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = fl_task(p);
 
-	if (tctx)
+	if (tctx) {
 		queued_remove(tctx);
+		fl_wait_leaves(p, tctx);
+	}
 }
 
 /*
@@ -643,7 +557,10 @@ void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_t
 {
 	struct task_ctx *tctx = fl_task(p);
 
-	if (tctx && tells_tasks && (p->flags & PF_EXITING))
+	if (!tctx)
+		return;
+	fl_wait_leaves(p, tctx);
+	if (tells_tasks && (p->flags & PF_EXITING))
 		fl_account_exit(p, tctx);
 }
 

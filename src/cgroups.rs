@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Folders of cgroups, by the numbers that the kernel has for them: their inodes.
 
+use crate::foreign::Foreign;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 #[derive(Debug)]
 pub struct Cgroups {
     root: PathBuf,
-    found: HashMap<u64, String>,
+    found: HashMap<u64, Foreign>,
 }
 
 impl Default for Cgroups {
@@ -30,11 +31,14 @@ impl Cgroups {
     }
 
     /// The folder of a cgroup below the root of all, its inode where it is gone.
-    pub fn path(&mut self, inode: u64) -> String {
+    pub fn path(&mut self, inode: u64) -> Foreign {
         if !self.found.contains_key(&inode) {
             self.found.extend(cgroups(&self.root));
         }
-        let path = self.found.entry(inode).or_insert_with(|| inode.to_string());
+        let path = self
+            .found
+            .entry(inode)
+            .or_insert_with(|| inode.to_string().into());
         path.clone()
     }
 
@@ -51,7 +55,7 @@ pub fn is_below(cgroup: &str, path: &str) -> bool {
 }
 
 /// Inode and path of every cgroup below a folder.
-fn cgroups(root: &Path) -> HashMap<u64, String> {
+fn cgroups(root: &Path) -> HashMap<u64, Foreign> {
     let mut found = HashMap::new();
     let mut folders: Vec<PathBuf> = vec![root.into()];
     while let Some(folder) = folders.pop() {
@@ -60,7 +64,7 @@ fn cgroups(root: &Path) -> HashMap<u64, String> {
             continue;
         };
         let path = folder.strip_prefix(root).unwrap_or(&folder);
-        found.insert(meta.ino(), format!("/{}", path.display()));
+        found.insert(meta.ino(), format!("/{}", path.display()).into());
         let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         folders.extend(
             below
@@ -82,8 +86,8 @@ mod tests {
         std::fs::create_dir_all(&inner).unwrap();
         let found = cgroups(dir.path());
         let inode = inner.metadata().unwrap().ino();
-        assert_eq!(found[&inode], "/system.slice/a.service");
+        assert_eq!(found[&inode].raw(), "/system.slice/a.service");
         assert_eq!(found.len(), 3);
-        assert_eq!(found[&dir.path().metadata().unwrap().ino()], "/");
+        assert_eq!(found[&dir.path().metadata().unwrap().ino()].raw(), "/");
     }
 }

@@ -10,6 +10,7 @@ pub mod context;
 pub mod control;
 pub mod cost;
 pub mod cpus;
+pub mod foreign;
 pub mod freq;
 #[cfg(test)]
 mod fuzz;

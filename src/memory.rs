@@ -6,6 +6,7 @@
 //! is computed: per-CPU maps and those with an entry for each CPU grow with
 //! CPUs, task storage grows with tasks, everything else is bounded at start.
 
+use crate::intf;
 use libbpf_rs::{MapCore, MapType, Object};
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,14 @@ pub struct Memory {
     pub agent: u64,
     #[stat(desc = "The most that was ever resident of it")]
     pub agent_peak: u64,
+    #[stat(desc = "Locks for which the wait-for graph has room")]
+    pub lock_slots: u64,
+    #[stat(desc = "Of these, how many somebody waits for now")]
+    pub lock_slots_used: u64,
+    #[stat(desc = "References on them: one for each task that waits")]
+    pub lock_refs: u64,
+    #[stat(desc = "Slots that are charged to a user")]
+    pub lock_slots_charged: u64,
 }
 
 impl Memory {
@@ -79,7 +88,25 @@ impl Memory {
             cpus,
             agent: field(&status, "VmRSS:") << 10,
             agent_peak: field(&status, "VmHWM:") << 10,
+            ..Self::default()
         })
+    }
+
+    /// With what the slots of the wait-for graph say of themselves, each by its id, and
+    /// how many of them each place of users is charged for.
+    pub fn with_lock_slots(
+        mut self,
+        ids: impl Iterator<Item = u64>,
+        charged: impl Iterator<Item = u32>,
+    ) -> Self {
+        self.lock_slots_charged = charged.map(u64::from).sum();
+        for id in ids {
+            let refs = id & u64::from(intf::fl_consts_FL_SLOT_REFS);
+            self.lock_slots += 1;
+            self.lock_slots_used += u64::from(refs > 0);
+            self.lock_refs += refs;
+        }
+        self
     }
 
     /// Bytes of all maps on a machine of that size.
@@ -131,6 +158,11 @@ impl Memory {
             kib(AGENT_LIMIT),
             kib(self.agent),
             kib(self.agent_peak)
+        );
+        let _ = writeln!(
+            out,
+            "Locks that somebody waits for: {} of {}, {} waiters",
+            self.lock_slots_used, self.lock_slots, self.lock_refs
         );
         out
     }
@@ -271,7 +303,12 @@ mod tests {
             cpus: 4,
             agent: 5 << 20,
             agent_peak: 6 << 20,
-        };
+            ..Memory::default()
+        }
+        .with_lock_slots(
+            [0, 7 << 16, (7 << 16) + 2, 0xffff].into_iter(),
+            [1, 1].into_iter(),
+        );
         let text = memory.text(8, 10);
         assert!(
             text.contains("1028 KiB") && text.contains("1032 KiB"),
@@ -285,5 +322,6 @@ mod tests {
             text.contains("now: 5120 KiB, at most so far: 6144 KiB"),
             "{text}"
         );
+        assert!(text.contains(": 2 of 4, 65537 waiters"), "{text}");
     }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What commands say. Nothing here panics where it cannot be written, as the macros of
-//! the standard library do: a full disk or a closed pipe is no fault of the program.
+//! the standard library do: a full disk or a closed pipe is no fault of the program. And
+//! nothing but line ends acts on a terminal, whatever was forgotten before
+//! ([`crate::foreign`]).
 
+use crate::foreign;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
@@ -15,9 +18,14 @@ pub enum Error {
 }
 
 /// Writes to standard output, now. Errors where not all of it can be written.
-pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
+pub fn print(text: impl AsRef<str>) -> Result<(), Error> {
+    pass_on(foreign::lines(text.as_ref()).as_bytes())
+}
+
+/// The same with what another program wrote, as it is.
+pub fn pass_on(bytes: &[u8]) -> Result<(), Error> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_ref())
+    out.write_all(bytes)
         .and_then(|()| out.flush())
         .map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Error::Closed,
@@ -25,19 +33,34 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
         })
 }
 
+/// A JSON document, of several lines for people who look at it, or of one line where
+/// many follow each other.
+pub fn json<T: Serialize>(what: &T, pretty: bool) -> serde_json::Result<String> {
+    let text = match pretty {
+        true => serde_json::to_string_pretty(what)?,
+        false => serde_json::to_string(what)?,
+    };
+    Ok(foreign::json(&text).into_owned() + "\n")
+}
+
 /// Prints JSON, or else text for people.
 pub fn show<T: Serialize>(
-    json: bool,
+    as_json: bool,
     what: &T,
     text: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<()> {
-    Ok(print(match json {
-        true => serde_json::to_string_pretty(what)? + "\n",
+    Ok(print(match as_json {
+        true => json(what, true)?,
         false => text(what),
     })?)
 }
 
 /// A line on standard error, for people; where it cannot be written, they are not told.
 pub fn say(line: impl std::fmt::Display) {
-    drop(writeln!(io::stderr(), "{line}"));
+    drop(write_line(&mut io::stderr(), line));
+}
+
+/// A line for people.
+pub fn write_line(to: &mut impl Write, line: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(to, "{}", foreign::lines(&line.to_string()))
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the BPF side wrote, out of bytes: structs of intf.h and strings of C.
 
+use crate::foreign::Foreign;
+
 /// A struct of intf.h, of which all are made of integers alone; none if `bytes` has
 /// another size.
 pub(crate) fn read<T: Copy>(bytes: &[u8]) -> Option<T> {
@@ -26,8 +28,8 @@ impl Char for u8 {
     }
 }
 
-/// A string of C, as far as it goes.
-pub fn text<C: Char>(chars: &[C]) -> String {
+/// A string of C, as far as it goes: names that others chose.
+pub fn text<C: Char>(chars: &[C]) -> Foreign {
     let bytes: Vec<u8> = (chars.iter().map(|c| c.byte()))
         .take_while(|c| *c != 0)
         .collect();
@@ -40,11 +42,12 @@ mod tests {
 
     #[test]
     fn a_string_ends_at_its_nul_or_with_its_array() {
+        let text = |bytes: &[u8]| text(bytes).raw().to_string();
         assert_eq!(text(b"abc\0def"), "abc");
         assert_eq!(text(b"abc"), "abc");
         assert_eq!(text(b""), "");
         assert_eq!(text(b"\xff\0"), "\u{fffd}");
-        assert_eq!(text(&[97_i8, -1, 0, 98]), "a\u{fffd}");
+        assert_eq!(super::text(&[97_i8, -1, 0, 98]).raw(), "a\u{fffd}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Why the scheduler ended, or could not begin, in words.
 
+use crate::foreign::{Escaped, Foreign};
+
 /// Values of the kernel's `enum scx_exit_kind` that mean something to a user.
 mod kind {
     pub const UNREG: u64 = 64;
@@ -16,8 +18,8 @@ mod kind {
 pub struct ExitInfo {
     /// `enum scx_exit_kind`, 0 while it runs.
     pub kind: u64,
-    pub reason: String,
-    pub message: String,
+    pub reason: Foreign,
+    pub message: Foreign,
     /// It asked to be loaded again.
     pub restart: bool,
     /// A signal asked the agent to end.
@@ -37,20 +39,23 @@ pub enum Ending {
 
 impl ExitInfo {
     pub fn ending(&self) -> Ending {
-        let said = match (self.reason.as_str(), self.message.as_str()) {
+        let said = match (self.reason.raw(), self.message.raw()) {
             ("", "") => "no reason given".into(),
-            (reason, "") => reason.to_string(),
-            ("", message) => message.to_string(),
-            (reason, message) => format!("{reason}: {message}"),
+            (_, "") => self.reason.to_string(),
+            ("", _) => self.message.to_string(),
+            _ => format!("{}: {}", self.reason, self.message),
         };
         match self.kind {
             _ if self.restart => {
                 Ending::Restart(format!("CPUs came or went, loading again ({said})"))
             }
             kind::ERROR_STALL => Ending::Failed(format!(
-                "the kernel's watchdog ended it, since a task that could run did not for too long ({said})"
+                "the kernel's watchdog ended it: {} ({said}); {WHAT_NOW}",
+                stall(self.message.raw())
             )),
-            kind::ERROR.. => Ending::Failed(format!("the kernel ended it after an error ({said})")),
+            kind::ERROR.. => Ending::Failed(format!(
+                "the kernel ended it after an error ({said}); {WHAT_NOW}"
+            )),
             kind::SYSRQ => Ending::Asked("ended by sysrq-S".into()),
             0 | kind::UNREG if self.signalled => Ending::Asked("ended by a signal".into()),
             0 | kind::UNREG => Ending::Asked("ended from user space".into()),
@@ -58,6 +63,31 @@ impl ExitInfo {
             kind::UNREG_KERN => Ending::Failed(format!("the kernel ended it ({said})")),
             _ => Ending::Failed(format!("the kernel ended it ({said})")),
         }
+    }
+}
+
+/// After a fault of the scheduler.
+const WHAT_NOW: &str = "all tasks are back on the kernel's own scheduler; this is a fault of \
+    scx_freqlock: report it with the dump above, then start it again";
+
+/// What the watchdog found, by its message `COMM[PID] failed to run for SECONDSs`: a name
+/// may have anything in it.
+fn stall(message: &str) -> String {
+    let task = || {
+        let (task, waited) = message.rsplit_once("] failed to run for ")?;
+        let (comm, pid) = task.rsplit_once('[')?;
+        Some((comm, pid, waited.strip_suffix('s')?))
+    };
+    match task() {
+        Some((comm, pid, seconds)) => {
+            format!(
+                "task {} (PID {}) was runnable for {} s and got no CPU",
+                Escaped(comm),
+                Escaped(pid),
+                Escaped(seconds)
+            )
+        }
+        None => "a task that could run did not for too long".into(),
     }
 }
 
@@ -101,6 +131,7 @@ pub fn load_failure(warnings: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::tests::{assert_harmless, HOSTILE};
 
     fn info(kind: u64, reason: &str, message: &str) -> ExitInfo {
         ExitInfo {
@@ -144,6 +175,43 @@ mod tests {
                     assert!(line.contains(word) && line.contains("x[12]"), "{line}");
                     assert!(!line.contains('\n'));
                 }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_stall_names_the_task_and_its_wait() {
+        for (comm, message) in [
+            ("x", "x[12] failed to run for 10.240s"),
+            // Names are anybody's choice.
+            (
+                "a[3] failed to run for 1s",
+                "a[3] failed to run for 1s[12] failed to run for 10.240s",
+            ),
+        ] {
+            let stalled = info(kind::ERROR_STALL, "runnable task stall", message).ending();
+            let words = format!("task {comm} (PID 12) was runnable for 10.240 s and got no CPU");
+            assert!(
+                matches!(&stalled, Ending::Failed(line) if line.contains(&words) && line.contains("report it")),
+                "{stalled:?}"
+            );
+        }
+        // The watchdog itself came too late.
+        let late = info(
+            kind::ERROR_STALL,
+            "runnable task stall",
+            "watchdog failed to check in for 20.0s",
+        );
+        assert!(matches!(late.ending(), Ending::Failed(line) if line.contains("check in")));
+    }
+
+    #[test]
+    fn words_of_the_kernel_are_shown_harmless() {
+        let message = format!("{HOSTILE}[12] failed to run for 10.240s");
+        for kind in [kind::ERROR, kind::ERROR_STALL, kind::UNREG_BPF] {
+            match info(kind, HOSTILE, &message).ending() {
+                Ending::Failed(line) => assert_harmless(&line),
                 other => panic!("{other:?}"),
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the scheduler tells over its scx_stats socket, and those who ask there.
 
+use crate::foreign::Foreign;
 use crate::locks::{LockProfile, LockProfiles};
 use crate::memory::{MapUse, Memory};
 use crate::metrics::Metrics;
@@ -83,6 +84,7 @@ pub fn server_data() -> Data {
         }))
     });
     Data::new()
+        .add_meta(Foreign::meta())
         .add_meta(Metrics::meta())
         .add_meta(Predictions::meta())
         .add_meta(Memory::meta())

@@ -24,17 +24,17 @@
 #include "verifier.h"
 
 enum {
-	/* Level 0 is none, 1 is SCHED_IDLE, 2..41 are nice 19..-20. */
+	/* Level 0 is none, 1 is SCHED_IDLE, 2..41 are nice 19..-20, above are real-time tasks. */
 	LEVEL_IDLE = 1,
 	LEVEL_NICE_19 = 2,
-	LEVEL_MAX = 41,
+	LEVEL_NICE_BEST = 41,
+	LEVEL_MAX = 42,
 	LEVEL_SLOTS = 64, /* a power of two: masking keeps the verifier content */
 	DONATE_HOPS = 8,
 	/* Locks that a task may hold while others wait for them. */
 	MAX_HOLDS = 4,
 	HOLD_BITS = 16,
 	EDGE_LEVEL_BITS = 8,
-	SLOT_REFS = 0xffff,
 };
 
 struct lock_slot {
@@ -45,6 +45,7 @@ struct lock_slot {
 	u64 used;  /* CPU time that this hold got since then, ns */
 	u64 hold;  /* average length of such a hold, ns, 0 unknown */
 	u32 out;   /* edge to the lock that the holder waits for, 0 none */
+	u32 payer; /* whom it is charged to (policy/quota.h), 0 nobody */
 	u32 waiting[LEVEL_SLOTS];
 };
 
@@ -136,45 +137,57 @@ static inline u32 edge_level(u32 edge)
 	return edge & (LEVEL_SLOTS - 1);
 }
 
+/* What slot_get() says: it was refused, others wait there, or nobody did. */
+enum slot_got { SLOT_NOT, SLOT_JOINED, SLOT_FIRST };
+
 /* Hash of the lock whose slot @s is. */
 static inline u64 slot_hash(const struct lock_slot *s)
 {
-	return *(volatile u64 *)&s->id & ~(u64)SLOT_REFS;
+	return *(volatile u64 *)&s->id & ~(u64)FL_SLOT_REFS;
 }
 
 /*
- * Take a reference on @s for the lock @hash (its low 16 bits are 0): true if the
- * slot is that lock's, or was nobody's and is now.
+ * Take a reference on @s for the lock @hash (its low 16 bits are 0), if the slot is
+ * that lock's, or was nobody's and is now. What is known of the hold before is over
+ * where nobody waited: since then the lock was free, or nobody had use for the CPU time
+ * that its holder was given. So the owner is not known, and time counts from now on.
+ * Without @may_be_first it is taken only where somebody waits already.
  */
-static inline bool slot_get(struct lock_slot *s, u64 hash)
+static inline enum slot_got slot_get(struct lock_slot *s, u64 hash, bool may_be_first)
 {
 	u64 old = *(volatile u64 *)&s->id, seen;
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		u64 refs = old & SLOT_REFS;
+		u64 refs = old & FL_SLOT_REFS;
 
-		if ((old & ~(u64)SLOT_REFS) != hash) {
+		if ((old & ~(u64)FL_SLOT_REFS) != hash) {
 			if (refs)
-				return false;
-		} else if (refs == SLOT_REFS) {
-			return false;
+				return SLOT_NOT;
+		} else if (refs == FL_SLOT_REFS) {
+			return SLOT_NOT;
 		}
+		if (!refs && !may_be_first)
+			return SLOT_NOT;
 		seen = __sync_val_compare_and_swap(&s->id, old, hash | (refs + 1));
 		if (seen == old) {
 			/* What the lock before this one has left behind. */
-			if ((old & ~(u64)SLOT_REFS) != hash)
+			if ((old & ~(u64)FL_SLOT_REFS) != hash)
 				s->hold = 0;
-			return true;
+			if (refs)
+				return SLOT_JOINED;
+			__sync_lock_test_and_set(&s->owner, 0);
+			return SLOT_FIRST;
 		}
 		old = seen;
 	}
-	return false;
+	return SLOT_NOT;
 }
 
-static inline void slot_put(struct lock_slot *s)
+/* True if it was the last reference. */
+static inline bool slot_put(struct lock_slot *s)
 {
-	__sync_fetch_and_sub(&s->id, 1);
+	return (__sync_fetch_and_sub(&s->id, 1) & FL_SLOT_REFS) == 1;
 }
 
 /*

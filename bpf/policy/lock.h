@@ -3,7 +3,7 @@
  * Who holds a lock, as far as its words in user memory tell: the mutexes of
  * glibc, whose layout is part of its ABI (struct __pthread_mutex_s). The words
  * may be anything, since everything in user space sleeps in futexes; what is
- * not surely a mutex has no owner here.
+ * not surely a mutex has no owner here. And the name that a lock has in the graph.
  */
 #ifndef __FREQLOCK_POLICY_LOCK_H
 #define __FREQLOCK_POLICY_LOCK_H
@@ -66,6 +66,40 @@ static inline s32 mutex_owner(const struct mutex_words *m, u32 val)
 	if ((type == MUTEX_RECURSIVE) != (m->count > 0))
 		return 0;
 	return m->owner;
+}
+
+/* The finaliser of splitmix64 (Steele et al., OOPSLA 2014). */
+static inline u64 fl_mix(u64 h, u64 v)
+{
+	h ^= v;
+	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+	return h ^ (h >> 31);
+}
+
+/* What kind of address is hashed. */
+enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT };
+
+/* Set in the names of the kernel's locks; the bits below it are free for counting. */
+#define LOCK_OF_KERNEL (FL_SLOT_REFS + 1ULL)
+
+/*
+ * A lock's name in the graph, never 0. @key is drawn when the scheduler is loaded: who
+ * chooses addresses and processes cannot tell which of them would have the same name.
+ */
+static inline u64 lock_hash(u64 key, enum lock_space space, u64 addr, u32 tgid)
+{
+	u64 hash = fl_mix(fl_mix(key, addr), (u64)tgid << 2 | space);
+
+	hash &= ~(LOCK_OF_KERNEL | FL_SLOT_REFS);
+	if (space == LOCK_KERNEL)
+		return hash | LOCK_OF_KERNEL;
+	return hash ? hash : LOCK_OF_KERNEL << 1;
+}
+
+static inline bool lock_is_kernels(u64 hash)
+{
+	return hash & LOCK_OF_KERNEL;
 }
 
 #endif /* __FREQLOCK_POLICY_LOCK_H */

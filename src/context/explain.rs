@@ -3,6 +3,7 @@
 
 use super::{Context, InForce};
 use crate::control::{field, text, MODE};
+use crate::foreign::{Escaped, Foreign};
 use crate::knobs::{Tunables, KNOBS};
 use crate::mode::Mode;
 use comfy_table::{presets, Table};
@@ -19,8 +20,8 @@ pub struct Seen {
     /// Where the policy stands that it has had since it was last looked at.
     pub policy: u32,
     pub weight: u64,
-    pub command: String,
-    pub cgroup: String,
+    pub command: Foreign,
+    pub cgroup: Foreign,
     pub uid: u32,
 }
 
@@ -29,16 +30,16 @@ pub struct Seen {
 pub struct Explained {
     pub pid: u32,
     pub process: u32,
-    pub command: String,
-    pub cgroup: String,
+    pub command: Foreign,
+    pub cgroup: Foreign,
     pub uid: u32,
-    pub user: Option<String>,
+    pub user: Option<Foreign>,
     /// 1024 is that of nice 0.
     pub weight: u64,
     pub context: Option<Found>,
     /// How many contexts there are, and where.
     pub contexts: usize,
-    pub file: String,
+    pub file: Foreign,
     /// False if the task was not looked at since it fits this context: then it will be
     /// when it runs next.
     pub settled: bool,
@@ -49,7 +50,7 @@ pub struct Explained {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     pub number: u32,
-    pub name: Option<String>,
+    pub name: Option<Foreign>,
     /// In the file, from 1.
     pub line: usize,
     /// What it asks for and what the task has, one line each.
@@ -93,18 +94,16 @@ impl Explained {
             pid,
             process: seen.tgid,
             command: seen.command.clone(),
-            cgroup: if seen.cgroup.is_empty() {
-                "/"
-            } else {
-                &seen.cgroup
-            }
-            .into(),
+            cgroup: match seen.cgroup.is_empty() {
+                true => "/".into(),
+                false => seen.cgroup.clone(),
+            },
             uid: seen.uid,
-            user: user.map(|user| user.name),
+            user: user.map(|user| user.name.into()),
             weight: seen.weight,
             context: context.map(|context| Found::new(seen, context)),
             contexts: in_force.len(),
-            file: in_force.path().display().to_string(),
+            file: in_force.path().display().to_string().into(),
             settled: in_force.policy_at(seen.context) == seen.policy as usize,
             values: values.collect(),
         }
@@ -113,7 +112,7 @@ impl Explained {
 
 impl Found {
     fn new(seen: &Seen, context: &Context) -> Self {
-        let why = |(what, wanted): (&str, &str)| match what {
+        let why = |(what, wanted): (&str, Escaped)| match what {
             "command" => format!("command {wanted} fits its name, {}", seen.command),
             "cgroup" => format!("cgroup {wanted} fits its own, {}", seen.cgroup),
             _ => format!("user {wanted} is its own"),
@@ -129,11 +128,11 @@ impl Found {
 
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (uid, user) = (self.uid, self.user.as_deref().unwrap_or("unknown"));
+        let user = (self.user.as_ref()).map_or("unknown".into(), ToString::to_string);
         writeln!(
             f,
-            "task {} ({}) of process {}, user {uid} ({user}), cgroup {}, weight {}",
-            self.pid, self.command, self.process, self.cgroup, self.weight
+            "task {} ({}) of process {}, user {} ({user}), cgroup {}, weight {}",
+            self.pid, self.command, self.process, self.uid, self.cgroup, self.weight
         )?;
         match &self.context {
             Some(found) => {

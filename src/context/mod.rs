@@ -19,6 +19,7 @@ pub use in_force::InForce;
 pub use rule::Rule;
 
 use crate::control::{field, text};
+use crate::foreign::Foreign;
 use crate::intf;
 use crate::knobs::Tunables;
 use crate::output;
@@ -46,7 +47,7 @@ pub enum Error {
 /// One `[[context]]` of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    pub name: Option<String>,
+    pub name: Option<Foreign>,
     /// Where it begins in its file, from 1.
     pub line: usize,
     pub rule: Rule,
@@ -117,7 +118,7 @@ pub fn print(path: &Path) -> anyhow::Result<()> {
         table.add_row([
             (i + 1).to_string(),
             context.line.to_string(),
-            context.name.clone().unwrap_or_default(),
+            (context.name.as_ref()).map_or(String::new(), ToString::to_string),
             context.rule.to_string(),
             values.join(" "),
         ]);

@@ -2,6 +2,7 @@
 //! Which tasks a context is for: what `match` may say, checked so far that the BPF
 //! side can compare it.
 
+use crate::foreign::Escaped;
 use crate::intf;
 use nix::unistd::User;
 use std::fmt;
@@ -116,7 +117,7 @@ impl Rule {
     }
 
     /// What it asks for, each with what is asked for: `("command", "java")`.
-    pub fn asks(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn asks(&self) -> impl Iterator<Item = (&'static str, Escaped<'_>)> {
         let cgroup = self.cgroup.as_deref();
         let cgroup = cgroup.map(|path| if path.is_empty() { "/" } else { path });
         let user = self.user.as_ref().map(|(_, name)| name.as_str());
@@ -126,7 +127,7 @@ impl Rule {
             ("user", user),
         ]
         .into_iter()
-        .filter_map(|(what, wanted)| Some((what, wanted?)))
+        .filter_map(|(what, wanted)| Some((what, Escaped(wanted?))))
     }
 }
 

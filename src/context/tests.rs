@@ -35,7 +35,7 @@ fn a_file_says_what_it_says() {
     let [database, make] = contexts.as_slice() else {
         panic!("{contexts:?}");
     };
-    assert_eq!(database.name.as_deref(), Some("database"));
+    assert_eq!(database.name, Some("database".into()));
     assert_eq!((database.line, make.line), (2, 9));
     assert_eq!(
         database.rule.to_string(),

@@ -96,8 +96,8 @@ impl Settings {
             Some(Group {
                 number,
                 name: context.map_or("in no context".into(), |context| {
-                    let name = context.name.clone();
-                    name.unwrap_or_else(|| context.rule.to_string())
+                    let name = context.name.as_ref();
+                    name.map_or_else(|| context.rule.to_string(), ToString::to_string)
                 }),
                 given: Mode::from_number(given.mode)?,
                 pinned: match (line, self.mode_is_set) {

@@ -6,6 +6,7 @@ use super::mask::{Mask, MOST};
 use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
+use crate::foreign::Foreign;
 use crate::output;
 use crate::stats;
 use crate::units::time;
@@ -66,15 +67,15 @@ struct Told {
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<String>,
-    cgroup: String,
+    command: Option<Foreign>,
+    cgroup: Foreign,
     affinity: f64,
     /// Where it may run, of a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed: Option<String>,
     quota: Option<f64>,
     /// The cgroup that says so.
-    quota_of: Option<String>,
+    quota_of: Option<Foreign>,
     neighbours: f64,
     cpus: f64,
     ran: f64,
@@ -123,9 +124,9 @@ fn of_process(pid: u32) -> Result<Told> {
     let ProcessEntry { figures, .. } = entry;
     Ok(Told {
         pid: Some(tgid),
-        command: Some(status.name),
+        command: Some(status.name.into()),
         allowed: Mask::of_process(tgid, MOST).map(|mask| mask.to_string()),
-        ..Told::new(cgroup, figures, limit, &page, now)
+        ..Told::new(cgroup.map(Foreign::from), figures, limit, &page, now)
     })
 }
 
@@ -173,7 +174,7 @@ fn limit(hierarchy: &Option<Hierarchy>, cgroup: Option<&str>) -> Option<Limit> {
 
 impl Told {
     fn new(
-        cgroup: Option<String>,
+        cgroup: Option<Foreign>,
         figures: Figures,
         limit: Option<Limit>,
         page: &Contents,
@@ -187,7 +188,7 @@ impl Told {
             allowed: None,
             quota: figures.quota,
             // It may have been changed since the page was written.
-            quota_of: figures.quota.and(limit).map(|limit| limit.cgroup),
+            quota_of: figures.quota.and(limit).map(|limit| limit.cgroup.into()),
             neighbours: figures.neighbours,
             cpus: figures.cpus,
             ran: figures.ran,

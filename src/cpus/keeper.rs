@@ -81,7 +81,8 @@ impl Kernel for Running {
 
     fn path(&mut self, cgroup: u64) -> Option<String> {
         // What is gone has its number for a name.
-        Some(self.paths.path(cgroup)).filter(|path| path.starts_with('/'))
+        let path = self.paths.path(cgroup);
+        (path.raw().starts_with('/')).then(|| path.raw().into())
     }
 
     fn id(&mut self, path: &str) -> Option<u64> {

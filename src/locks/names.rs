@@ -5,9 +5,16 @@
 //! Where in a program a lock was waited for is looked for among the words on top
 //! of the stack, since libraries have no frame pointers to follow: the first that
 //! is a return address, with a call before it, outside of what implements locks.
+//!
+//! Whoever waits for locks makes the processes and files that are looked at here, so
+//! nothing is opened or read that could make this wait for him: no file by a path in his
+//! root folder, nothing but plain files that are mapped, and no page that would have to be
+//! fetched first, from his own file system for example. Nor is any debugging information of
+//! his read: symbols are enough, and do not lead to other files.
 
 use super::LockProfile;
 use crate::cgroups::Cgroups;
+use crate::foreign::Foreign;
 use anyhow::Result;
 use blazesym::symbolize::source::{Process as ProcessSource, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -19,6 +26,10 @@ use std::path::Path;
 
 /// Longest call instruction of x86-64 that compilers make.
 const CALL_BYTES: usize = 7;
+/// Larger files are not looked through for symbols: a third of it may be symbols to sort.
+const MAX_FILE: u64 = 256 << 20;
+/// Of a page, in /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+const PRESENT: u64 = 1 << 63;
 /// Modules that wait for others: the C library and its loader.
 const LIBRARIES: [&str; 5] = ["libc", "libpthread", "ld-linux", "ld-musl", "[vdso]"];
 /// The same by how functions begin, for programs that have them linked in.
@@ -54,6 +65,9 @@ pub struct Names {
 struct Image {
     maps: Vec<Mapping>,
     memory: File,
+    /// A word for each page.
+    pages: File,
+    page_size: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +81,7 @@ struct Mapping {
 
 impl Names {
     /// module+offset of a futex, symbol of a lock of the kernel, or the address.
-    pub fn lock(&mut self, lock: &LockProfile) -> String {
+    pub fn lock(&mut self, lock: &LockProfile) -> Foreign {
         let name = if lock.is_kernel() {
             let kernel = self.kernel();
             kernel.symbol(lock.addr, |kind| !is_code(kind))
@@ -75,31 +89,40 @@ impl Names {
             self.process(lock.tgid)
                 .and_then(|image| module_offset(&image.maps, lock.addr))
         };
-        name.unwrap_or_else(|| format!("{:#x}", lock.addr))
+        name.unwrap_or_else(|| format!("{:#x}", lock.addr)).into()
     }
 
     /// The function that waited, of the first waiter; none where it cannot be told.
-    pub fn function(&mut self, lock: &LockProfile) -> Option<String> {
+    pub fn function(&mut self, lock: &LockProfile) -> Option<Foreign> {
         if lock.is_kernel() {
             let kernel = self.kernel();
             return (lock.stack.iter().filter(|addr| **addr != 0))
                 .filter_map(|addr| kernel.symbol(*addr, is_code))
-                .find(|name| !begins_with(name, &WAITERS));
+                .find(|name| !begins_with(name, &WAITERS))
+                .map(Foreign::from);
         }
         let callers = self.process(lock.tgid)?.callers(&lock.stack);
         (callers.into_iter())
             .filter_map(|addr| self.symbol(lock.tgid, addr))
             .find(|name| !begins_with(name, &WRAPPERS))
+            .map(Foreign::from)
     }
 
     /// The function to which a call returns, or the module where that has no name.
     fn symbol(&mut self, tgid: u64, returns_to: u64) -> Option<String> {
-        let source = Source::Process(ProcessSource::new((tgid as u32).into()));
+        let image = self.process(tgid)?;
+        let fallback = module_offset(&image.maps, returns_to);
+        let map = image.maps.iter().find(|map| map.has(returns_to))?;
+        let file = format!("/proc/{tgid}/map_files/{:x}-{:x}", map.begin, map.end);
+        if !is_readable(Path::new(&file)) {
+            return fallback;
+        }
         // The call before it is what was meant.
         let call = Input::AbsAddr(returns_to - 1);
+        let source = Source::Process(source(tgid as u32));
         match self.symbolizer.symbolize_single(&source, call) {
             Ok(Symbolized::Sym(symbol)) => Some(symbol.name.into_owned()),
-            _ => module_offset(&self.process(tgid)?.maps, returns_to),
+            _ => fallback,
         }
     }
 
@@ -140,6 +163,8 @@ impl Image {
         Ok(Self {
             maps: maps.collect(),
             memory: process.mem()?,
+            pages: File::open(format!("/proc/{tgid}/pagemap"))?,
+            page_size: procfs::page_size(),
         })
     }
 
@@ -150,18 +175,47 @@ impl Image {
     }
 
     fn is_callers(&self, word: u64) -> bool {
-        let map = self.maps.iter().find(|m| (m.begin..m.end).contains(&word));
+        let map = self.maps.iter().find(|map| map.has(word));
         map.is_some_and(|m| m.code && !m.is_library()) && self.follows_call(word)
     }
 
     fn follows_call(&self, addr: u64) -> bool {
         let mut before = [0; CALL_BYTES];
         let from = addr.saturating_sub(CALL_BYTES as u64);
-        self.memory.read_exact_at(&mut before, from).is_ok() && ends_with_call(before)
+        self.is_present(from)
+            && self.is_present(addr - 1)
+            && self.memory.read_exact_at(&mut before, from).is_ok()
+            && ends_with_call(before)
+    }
+
+    /// Whether it is there without a page fault. A call that was just made is, as a rule.
+    fn is_present(&self, addr: u64) -> bool {
+        let mut page = [0; size_of::<u64>()];
+        let at = addr / self.page_size * page.len() as u64;
+        let read = self.pages.read_exact_at(&mut page, at);
+        read.is_ok() && u64::from_ne_bytes(page) & PRESENT != 0
     }
 }
 
+/// A plain file, and no huge one. Symbolic links lead to what is mapped.
+fn is_readable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|file| file.is_file() && file.len() <= MAX_FILE)
+}
+
+/// A process, of which no more is read than the symbols of what it has mapped.
+fn source(pid: u32) -> ProcessSource {
+    let mut source = ProcessSource::new(pid.into());
+    source.debug_syms = false;
+    source.perf_map = false;
+    source
+}
+
 impl Mapping {
+    fn has(&self, addr: u64) -> bool {
+        (self.begin..self.end).contains(&addr)
+    }
+
     fn is_library(&self) -> bool {
         (self.module.as_ref()).is_some_and(|name| begins_with(name, &LIBRARIES))
     }
@@ -179,7 +233,7 @@ fn file_name(path: &Path) -> String {
 /// The file in which an address is, and how far from where the file begins: in
 /// its .bss too, which has no file and follows right after.
 fn module_offset(maps: &[Mapping], addr: u64) -> Option<String> {
-    let at = maps.iter().position(|m| (m.begin..m.end).contains(&addr))?;
+    let at = maps.iter().position(|map| map.has(addr))?;
     let module = maps[at].module.as_ref().or_else(|| {
         let before = maps[..at].last()?;
         (before.end == maps[at].begin)
@@ -347,6 +401,69 @@ mod tests {
             [0, 0, 0, 0, 0xff, 0xd0, 0x90],
         ] {
             assert!(!ends_with_call(other), "{other:x?}");
+        }
+    }
+
+    /// What is mapped is the process's to choose: here a file that nobody has read yet, and
+    /// a map for perf that is a pipe without a writer, from which reading would never end.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn nothing_is_read_that_one_could_wait_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("code");
+        // call *%rax, again and again; no ELF, so that there is no symbol.
+        std::fs::write(&path, [0xff, 0xd0].repeat(1 << 20)).unwrap();
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        // SAFETY: nobody else has the file.
+        let map = unsafe { memmap2::MmapOptions::new().map_exec(&file) }.unwrap();
+        let at = map.as_ptr() as u64 + (1 << 20) + 16;
+        let tgid = std::process::id();
+        let image = Image::of(tgid.into()).unwrap();
+        assert!(!image.follows_call(at), "a page that is not there");
+        std::hint::black_box(map[1 << 20]);
+        assert!(image.follows_call(at));
+
+        let perf = std::env::temp_dir().join(format!("perf-{tgid}.map"));
+        nix::unistd::mkfifo(&perf, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // Nobody's file.
+        let own = memmap2::MmapMut::map_anon(4096)
+            .unwrap()
+            .make_exec()
+            .unwrap();
+        for addr in [at, own.as_ptr() as u64 + 8] {
+            let (to, from) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                scope.spawn(move || to.send(Names::default().symbol(tgid.into(), addr)));
+                let named = from.recv_timeout(std::time::Duration::from_secs(10));
+                // Lets it go on if it waits there.
+                let stuck = std::fs::OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open(&perf);
+                drop(stuck);
+                assert!(named.is_ok(), "it waits for a writer");
+            });
+        }
+        std::fs::remove_file(&perf).unwrap();
+    }
+
+    #[test]
+    fn only_plain_files_are_looked_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (large, link) = (dir.path().join("large"), dir.path().join("link"));
+        File::create(&large).unwrap().set_len(MAX_FILE).unwrap();
+        std::os::unix::fs::symlink(&large, &link).unwrap();
+        assert!(is_readable(&large) && is_readable(&link));
+        File::create(&large).unwrap().set_len(MAX_FILE + 1).unwrap();
+        for not in [
+            &large,
+            &link,
+            Path::new("/dev/zero"),
+            dir.path(),
+            Path::new("/nowhere"),
+        ] {
+            assert!(!is_readable(not), "{}", not.display());
         }
     }
 

@@ -2,6 +2,7 @@
 //! What the scheduler counted of each lock, as it comes from the BPF side and
 //! goes over the statistics socket.
 
+use crate::foreign::Foreign;
 use crate::histogram;
 use crate::intf;
 use crate::raw;
@@ -20,7 +21,7 @@ pub struct LockProfile {
     #[stat(desc = "futex, PI futex, mutex, rwsem, mmap_lock, or hint: told by its threads")]
     pub kind: String,
     #[stat(desc = "Command of its first waiter")]
-    pub comm: String,
+    pub comm: Foreign,
     #[stat(desc = "cgroup of its first waiter: the inode of its folder")]
     pub cgroup: u64,
     #[stat(
@@ -188,7 +189,7 @@ mod tests {
             unsafe { std::slice::from_raw_parts((&raw const raw).cast::<u8>(), size_of_val(&raw)) };
         let lock = LockProfile::from_map(bytes).unwrap();
         assert_eq!((lock.addr, lock.tgid, lock.waits), (0x1234, 7, 3));
-        assert_eq!((lock.kind.as_str(), lock.comm.as_str()), ("PI futex", "x"));
+        assert_eq!((lock.kind.as_str(), lock.comm.raw()), ("PI futex", "x"));
         assert_eq!(lock.wait_hist, [5, 2, 127, 1]);
         assert_eq!(LockProfile::from_map(&bytes[1..]), None);
         let unfilled = vec![0; bytes.len()];

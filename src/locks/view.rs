@@ -3,6 +3,7 @@
 
 use super::names::Names;
 use super::{LockProfile, LockProfiles};
+use crate::foreign::Foreign;
 use crate::interval;
 use crate::output;
 use crate::stats::{self, target};
@@ -85,12 +86,12 @@ impl Sort {
 /// One lock with names for its numbers; times in ns.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Line {
-    lock: String,
+    lock: Foreign,
     kind: String,
-    function: Option<String>,
+    function: Option<Foreign>,
     pid: Option<u64>,
-    comm: String,
-    cgroup: String,
+    comm: Foreign,
+    cgroup: Foreign,
     waits: u64,
     wait_total_ns: u64,
     wait_p50_ns: u64,
@@ -123,7 +124,7 @@ pub fn print(args: &LocksArgs) -> Result<()> {
 fn show(args: &LocksArgs, profiles: &LockProfiles, names: &mut Names) -> Result<()> {
     let text = if args.json {
         let lines = select(&args.choice, profiles, |lock| line(lock, names));
-        serde_json::to_string(&lines)? + "\n"
+        output::json(&lines, false)?
     } else {
         table(profiles, &args.choice, names)
     };
@@ -154,16 +155,16 @@ fn select(
         ..Filter::default()
     };
     let mut locks: Vec<&LockProfile> = (profiles.locks.iter())
-        .filter(|l| early.takes(l.tgid as u32, &[&l.comm], String::new))
+        .filter(|l| early.takes(l.tgid as u32, &[&l.comm], Foreign::default))
         .collect();
     locks.sort_by_key(|l| (std::cmp::Reverse(rank(choice.sort, l)), l.tgid, l.addr));
     locks
         .into_iter()
         .map(&mut line)
         .filter(|l| late.takes(0, &[], || l.cgroup.clone()))
-        .filter(|l| (choice.lock.as_ref()).is_none_or(|text| l.lock.contains(text)))
+        .filter(|l| (choice.lock.as_ref()).is_none_or(|text| l.lock.raw().contains(text)))
         .filter(|l| match (&choice.function, &l.function) {
-            (Some(text), Some(function)) => function.contains(text),
+            (Some(text), Some(function)) => function.raw().contains(text),
             (wanted, _) => wanted.is_none(),
         })
         .take(choice.top)
@@ -242,9 +243,9 @@ fn text(profiles: &LockProfiles, lines: &[Line]) -> String {
             None => format!("{}, kernel", line.comm),
         };
         let mut cells = vec![
-            line.lock.clone(),
+            line.lock.to_string(),
             line.kind.clone(),
-            line.function.clone().unwrap_or_else(|| "?".into()),
+            (line.function.as_ref()).map_or("?".into(), ToString::to_string),
             process,
             line.waits.to_string(),
             time(line.wait_total_ns),
@@ -271,6 +272,7 @@ fn text(profiles: &LockProfiles, lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::tests::{assert_harmless, HOSTILE};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -288,7 +290,7 @@ mod tests {
         LockProfile {
             addr,
             tgid,
-            comm: format!("p{tgid}"),
+            comm: format!("p{tgid}").into(),
             kind: "futex".into(),
             waits,
             wait_ns: waits * 10,
@@ -307,13 +309,13 @@ mod tests {
 
     fn shown(words: &[&str]) -> Vec<String> {
         let name = |lock: &LockProfile| Line {
-            lock: format!("mod+{:#x}", lock.addr),
-            function: (lock.addr != 3).then(|| format!("fn{}", lock.addr)),
-            cgroup: format!("/slice/{}", lock.tgid),
+            lock: format!("mod+{:#x}", lock.addr).into(),
+            function: (lock.addr != 3).then(|| format!("fn{}", lock.addr).into()),
+            cgroup: format!("/slice/{}", lock.tgid).into(),
             ..line(lock, &mut Names::default())
         };
         let lines = select(&args(words).choice, &profiles(), name);
-        lines.into_iter().map(|l| l.lock).collect()
+        lines.into_iter().map(|l| l.lock.to_string()).collect()
     }
 
     #[test]
@@ -357,6 +359,18 @@ mod tests {
         };
         assert!(text(&hybrid, &lines).contains(HEADER_SMALL));
         assert!(text(&hybrid, &[]).starts_with("no lock to show"));
+    }
+
+    #[test]
+    fn names_of_others_are_shown_harmless() {
+        let hostile = Line {
+            lock: HOSTILE.into(),
+            function: Some(HOSTILE.into()),
+            cgroup: HOSTILE.into(),
+            comm: HOSTILE.into(),
+            ..line(&lock(1, 7, 5, 900), &mut Names::default())
+        };
+        assert_harmless(&text(&profiles(), &[hostile]));
     }
 
     #[test]

@@ -389,7 +389,7 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
 }
 
 fn to_stdout(data: impl AsRef<[u8]>) -> Result<(), Error> {
-    match output::print(data) {
+    match output::pass_on(data.as_ref()) {
         // As `machine run … | head` does, whose exit status is the command's all the same.
         Err(output::Error::Closed) => Ok(()),
         result => Ok(result?),

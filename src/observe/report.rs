@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The figures of an observation, for JSON (serde) and as text (Display).
 
+use crate::foreign::Foreign;
 use std::fmt;
 
 use hdrhistogram::Histogram;
@@ -107,7 +108,7 @@ pub struct CpuTime {
 pub struct TaskTime {
     pub pid: u32,
     /// Empty for a task that has not ended.
-    pub comm: String,
+    pub comm: Foreign,
     pub cpu_ms: f64,
     pub waited_ms: f64,
 }
@@ -332,10 +333,9 @@ impl fmt::Display for Report {
             percent(self.cpu_time.idle_share)
         )?;
         for task in self.cpu_time.tasks.iter().take(TEXT_TASKS) {
-            let comm = if task.comm.is_empty() {
-                "-"
-            } else {
-                &task.comm
+            let comm = match task.comm.is_empty() {
+                true => &Foreign::from("-"),
+                false => &task.comm,
             };
             writeln!(
                 f,

@@ -294,7 +294,7 @@ fn cpu_time_of_tasks_that_ended_and_of_those_that_run() {
         .cpu_time
         .tasks
         .iter()
-        .map(|t| (t.pid, t.comm.as_str()))
+        .map(|t| (t.pid, t.comm.raw()))
         .collect();
     assert_eq!(tasks, [(1, ""), (2, "hogs")]);
     assert!(close_to(r.cpu_time.tasks[0].cpu_ms, 70.0));

@@ -3,6 +3,7 @@
 //! of statistics; labels are CPUs, and the cgroups that ran most.
 
 use crate::cgroups::Cgroups;
+use crate::foreign::Foreign;
 use crate::histogram;
 use crate::metrics::STATS;
 use crate::telemetry::{By, Filter, Look, Order, Report, TaskStats, TASK_STATS};
@@ -112,7 +113,7 @@ impl Snapshot {
             None,
             |inode| paths.path(inode),
         );
-        let mut cgroups: Vec<(String, TaskStats)> = all
+        let mut cgroups: Vec<(Foreign, TaskStats)> = all
             .lines
             .iter()
             .take(MOST_CGROUPS)
@@ -130,7 +131,7 @@ impl Snapshot {
             let name = format!("cgroup_{name}");
             let mut metric = to.encode_descriptor(&name, stat.desc, unit, MetricType::Counter)?;
             for (path, stats) in &cgroups {
-                let labels = [("cgroup", path.as_str())];
+                let labels = [("cgroup", path.raw())];
                 let mut family = metric.encode_family(&labels)?;
                 let value = stats.values()[i];
                 match unit {

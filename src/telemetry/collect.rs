@@ -4,6 +4,7 @@
 //! the latest inversions.
 
 use super::{Episode, Task, TaskStats};
+use crate::foreign::Foreign;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,7 +23,7 @@ pub struct Exited {
     #[stat(desc = "The process, if it lives still, else 0")]
     pub tgid: u32,
     #[stat(desc = "Name of the process; empty for what is beyond the names remembered")]
-    pub process: String,
+    pub process: Foreign,
     #[stat(desc = "cgroup: the inode of its folder")]
     pub cgroup: u64,
     #[stat(desc = "So many tasks")]
@@ -64,7 +65,7 @@ type ProcessKey = (u32, u64);
 pub struct Collector {
     processes: HashMap<ProcessKey, Exited>,
     /// By name and cgroup.
-    groups: HashMap<(String, u64), Exited>,
+    groups: HashMap<(Foreign, u64), Exited>,
     episodes: VecDeque<Episode>,
 }
 
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!((of(0).tasks, of(0).stats.run_ns), (1, 40));
         let gone = collector.telemetry(vec![]).exited;
         assert_eq!(gone.len(), 1);
-        assert_eq!((gone[0].process.as_str(), gone[0].cgroup), ("cc1", 9));
+        assert_eq!((gone[0].process.raw(), gone[0].cgroup), ("cc1", 9));
         assert_eq!((gone[0].tasks, run_ns(&gone)), (3, 70));
     }
 
@@ -175,7 +176,7 @@ mod tests {
         collector.exited(&new);
         let exited = collector.telemetry(vec![new]).exited;
         let new = exited.iter().find(|e| e.tgid == 5).unwrap();
-        assert_eq!((new.process.as_str(), new.tasks), ("new", 1));
+        assert_eq!((new.process.raw(), new.tasks), ("new", 1));
     }
 
     #[test]

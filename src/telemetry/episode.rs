@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Priority inversions: a task waited for a lock that a task of lesser weight held.
 
+use crate::foreign::Foreign;
 use crate::intf;
 use crate::raw::{read, text};
 use crate::units::time;
@@ -27,7 +28,7 @@ pub struct Episode {
     #[stat(desc = "Its process")]
     pub waiter_tgid: u32,
     #[stat(desc = "Its name")]
-    pub waiter_comm: String,
+    pub waiter_comm: Foreign,
     #[stat(desc = "Its nice value; 20 stands for the policy SCHED_IDLE")]
     pub waiter_nice: i32,
     #[stat(desc = "Who held the lock when the wait began")]
@@ -35,7 +36,7 @@ pub struct Episode {
     #[stat(desc = "Its process; 0 if it is gone")]
     pub holder_tgid: u32,
     #[stat(desc = "Its name")]
-    pub holder_comm: String,
+    pub holder_comm: Foreign,
     #[stat(desc = "Its nice value; 20 stands for the policy SCHED_IDLE")]
     pub holder_nice: i32,
 }

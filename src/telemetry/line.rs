@@ -4,6 +4,7 @@
 
 use super::{Task, TaskStats, Telemetry, TASK_STATS};
 use crate::cgroups::is_below;
+use crate::foreign::Foreign;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
@@ -41,10 +42,11 @@ impl Filter {
 
     /// True for what is of this process, has one of these names, and is in the cgroup
     /// whose path `path` tells.
-    pub fn takes(&self, pid: u32, names: &[&str], path: impl FnOnce() -> String) -> bool {
+    pub fn takes(&self, pid: u32, names: &[&Foreign], path: impl FnOnce() -> Foreign) -> bool {
         self.pid.is_none_or(|wanted| pid == wanted)
-            && (self.comm.as_ref()).is_none_or(|text| names.iter().any(|name| name.contains(text)))
-            && (self.cgroup.as_ref()).is_none_or(|above| is_below(&path(), above))
+            && (self.comm.as_ref())
+                .is_none_or(|text| names.iter().any(|name| name.raw().contains(text)))
+            && (self.cgroup.as_ref()).is_none_or(|above| is_below(path().raw(), above))
     }
 }
 
@@ -147,9 +149,9 @@ pub struct Line {
     /// Of a task or process its own, of all else 0.
     pub pid: u32,
     /// Of the task, process or command; empty for a cgroup.
-    pub name: String,
+    pub name: Foreign,
     /// Of the task, or the first that was found.
-    pub cgroup: String,
+    pub cgroup: Foreign,
     /// Of the task, or the best among several.
     pub nice: i32,
     /// That live.
@@ -170,14 +172,14 @@ impl Line {
 }
 
 /// What a line stands for: an id, or a name.
-pub(super) type Key = (u64, u64, String);
+pub(super) type Key = (u64, u64, Foreign);
 
 /// The lines of what is wanted; `path` tells that of a cgroup.
 pub(super) fn lines(
     by: By,
     filter: &Filter,
     telemetry: &Telemetry,
-    mut path: impl FnMut(u64) -> String,
+    mut path: impl FnMut(u64) -> Foreign,
 ) -> BTreeMap<Key, Line> {
     let mut lines: BTreeMap<Key, Line> = BTreeMap::new();
     let mut starts = HashMap::new();
@@ -189,7 +191,7 @@ pub(super) fn lines(
         } else {
             &task.process
         };
-        let names = [own.as_str(), &task.process];
+        let names = [own, &task.process];
         if !filter.takes(task.tgid, &names, || path(task.cgroup)) {
             continue;
         }
@@ -215,17 +217,17 @@ pub(super) fn lines(
         let key = match by {
             By::Task => continue,
             By::Process => match starts.get(&gone.tgid) {
-                Some(start) => (gone.tgid.into(), *start, String::new()),
+                Some(start) => (gone.tgid.into(), *start, Foreign::default()),
                 None => continue,
             },
             By::Command => (0, 0, gone.process.clone()),
-            By::Cgroup => (gone.cgroup, 0, String::new()),
+            By::Cgroup => (gone.cgroup, 0, Foreign::default()),
         };
         let line = lines.entry(key).or_insert_with(|| Line {
             name: if by == By::Command {
                 gone.process.clone()
             } else {
-                String::new()
+                Foreign::default()
             },
             cgroup: path(gone.cgroup),
             ..Default::default()
@@ -238,10 +240,10 @@ pub(super) fn lines(
 
 fn key_of(by: By, task: &Task) -> Key {
     match by {
-        By::Task => (task.pid.into(), task.start, String::new()),
-        By::Process => (task.tgid.into(), task.process_start, String::new()),
+        By::Task => (task.pid.into(), task.start, Foreign::default()),
+        By::Process => (task.tgid.into(), task.process_start, Foreign::default()),
         By::Command => (0, 0, task.process.clone()),
-        By::Cgroup => (task.cgroup, 0, String::new()),
+        By::Cgroup => (task.cgroup, 0, Foreign::default()),
     }
 }
 

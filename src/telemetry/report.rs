@@ -5,6 +5,7 @@
 use super::line::{lines, By, Filter, Line, Order};
 use super::{Episode, Telemetry};
 use crate::cgroups::Cgroups;
+use crate::foreign::Foreign;
 use crate::histogram;
 use crate::interval;
 use crate::output;
@@ -124,7 +125,7 @@ fn show(
         |inode| cgroups.path(inode),
     );
     let text = if args.json {
-        serde_json::to_string(&report)? + "\n"
+        output::json(&report, false)?
     } else {
         report.table(args.by) + &report.inversions_text()
     };
@@ -139,7 +140,7 @@ impl<'a> Report<'a> {
         filter: &Filter,
         now: &'a Telemetry,
         before: Option<&Telemetry>,
-        mut path: impl FnMut(u64) -> String,
+        mut path: impl FnMut(u64) -> Foreign,
     ) -> Self {
         let mut found = lines(by, filter, now, &mut path);
         let mut total = now.total();
@@ -213,9 +214,9 @@ impl Report<'_> {
         table.set_header(words.iter().chain(&COLUMNS));
         for line in &self.lines {
             let mut cells = match by {
-                By::Task | By::Process => vec![line.pid.to_string(), line.name.clone()],
-                By::Command => vec![line.name.clone()],
-                By::Cgroup => vec![line.cgroup.clone()],
+                By::Task | By::Process => vec![line.pid.to_string(), line.name.to_string()],
+                By::Command => vec![line.name.to_string()],
+                By::Cgroup => vec![line.cgroup.to_string()],
             };
             let stats = &line.stats;
             cells.extend([
@@ -270,8 +271,9 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::tests::{assert_harmless, HOSTILE};
     use crate::telemetry::{Exited, Task, TaskStats};
-    use clap::Parser;
+    use clap::{Parser, ValueEnum};
 
     #[derive(Parser)]
     struct Command {
@@ -298,7 +300,7 @@ mod tests {
             tgid,
             nice: pid as i32,
             cgroup: u64::from(tgid),
-            comm: format!("t{pid}"),
+            comm: format!("t{pid}").into(),
             process: "make".into(),
             stats: ran(run_ns),
             ..Default::default()
@@ -332,14 +334,14 @@ mod tests {
         let by = (args.by, args.sort);
         let most = (args.top, args.episodes);
         Report::new(by, most, &args.filter, now, before, |inode| {
-            format!("/g/{inode}")
+            format!("/g/{inode}").into()
         })
     }
 
     fn shown(words: &[&str]) -> Vec<(u32, String, u64)> {
         let telemetry = telemetry();
         let report = of(&args(words), &telemetry, None);
-        let of = |l: &Line| (l.pid, l.name.clone(), l.stats.run_ns);
+        let of = |l: &Line| (l.pid, l.name.to_string(), l.stats.run_ns);
         report.lines.iter().map(of).collect()
     }
 
@@ -426,6 +428,25 @@ mod tests {
         assert!(text.contains("2 priority inversions"), "{text}");
         let widths: Vec<usize> = text.lines().map(str::len).collect();
         assert!(widths[1] <= 140, "{text}");
+    }
+
+    #[test]
+    fn names_of_others_are_shown_harmless() {
+        let mut telemetry = telemetry();
+        for task in &mut telemetry.tasks {
+            (task.process, task.comm) = (HOSTILE.into(), HOSTILE.into());
+        }
+        telemetry.episodes[0].waiter_comm = HOSTILE.into();
+        telemetry.episodes[0].holder_comm = HOSTILE.into();
+        for by in By::value_variants() {
+            let mut args = args(&[]);
+            args.by = *by;
+            let most = (args.top, args.episodes);
+            let by = (args.by, args.sort);
+            let report = Report::new(by, most, &args.filter, &telemetry, None, |_| HOSTILE.into());
+            assert_harmless(&report.table(args.by));
+            assert_harmless(&report.inversions_text());
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A task's figures as they come from the BPF side, bpf/taskstats.h.
 
+use crate::foreign::Foreign;
 use crate::intf;
 use crate::raw::{read, text};
 use scx_stats_derive::{stat_doc, Stats};
@@ -41,11 +42,12 @@ impl TaskStats {
 
     /// Mean speed of the CPUs while it ran, 0..1024; full where it did not run.
     pub fn speed(&self) -> u64 {
-        let full = u64::from(intf::fl_consts_FL_FULL_SPEED);
-        (self.work_ns * full)
-            .checked_div(self.run_ns)
-            .unwrap_or(full)
-            .min(full)
+        let full = intf::fl_consts_FL_FULL_SPEED;
+        // In 64 bits the product would be too large after 208 days of CPU time.
+        let speed = (u128::from(self.work_ns) * u128::from(full))
+            .checked_div(u128::from(self.run_ns))
+            .unwrap_or(full.into());
+        speed.min(full.into()) as u64
     }
 }
 
@@ -68,9 +70,9 @@ pub struct Task {
     #[stat(desc = "When its process was, ns since boot")]
     pub process_start: u64,
     #[stat(desc = "Name")]
-    pub comm: String,
+    pub comm: Foreign,
     #[stat(desc = "Name of its process")]
-    pub process: String,
+    pub process: Foreign,
     #[stat(desc = "What was counted of it, as a list in the order of TaskStats")]
     #[serde(with = "as_list")]
     pub stats: TaskStats,
@@ -135,7 +137,7 @@ mod tests {
         let task = Task::from_record(&bytes).unwrap();
         assert_eq!((task.pid, task.tgid, task.nice), (7, 5, -3));
         assert_eq!((task.stats.run_ns, task.stats.inversion_ns), (11, 13));
-        assert_eq!(task.comm, "x");
+        assert_eq!(task.comm.raw(), "x");
         assert_eq!(Task::from_record(&bytes[1..]), None);
         assert_eq!(Task::from_records(&[bytes, bytes].concat()).len(), 2);
     }
@@ -171,5 +173,14 @@ mod tests {
         };
         assert_eq!(half.speed(), 512);
         assert_eq!(TaskStats::default().speed(), 1024);
+        const DAY: u64 = 86_400_000_000_000;
+        for days in [207, 209, 208 * 1024] {
+            let many = TaskStats {
+                run_ns: days * DAY,
+                work_ns: days * DAY / 4,
+                ..Default::default()
+            };
+            assert_eq!(many.speed(), 256, "{days} days");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! What `top` shows, as text and drawn, and what its keys change.
 
 use crate::cgroups::Cgroups;
+use crate::foreign::{Escaped, Foreign};
 use crate::locks::{self, Choice, Names, Sort};
 use crate::telemetry::{By, Cpu, Filter, Look, Order, Report};
 use clap::ValueEnum;
@@ -193,9 +194,9 @@ impl Screen {
     }
 
     /// Names of the tasks that run, by PID.
-    fn names(&self) -> HashMap<u32, &str> {
+    fn names(&self) -> HashMap<u32, &Foreign> {
         let tasks = self.now.telemetry.tasks.iter();
-        tasks.map(|t| (t.pid, t.comm.as_str())).collect()
+        tasks.map(|t| (t.pid, &t.comm)).collect()
     }
 
     /// All of it for a file or a pipe.
@@ -230,7 +231,7 @@ impl Screen {
         let body_text = Paragraph::new(text).block(block).scroll((self.scroll, 0));
         frame.render_widget(body_text, body);
         let bottom = match &self.typed {
-            Some(typed) => format!("filter by name, PID or /cgroup: {typed}_"),
+            Some(typed) => format!("filter by name, PID or /cgroup: {}_", Escaped(typed)),
             None => KEYS.into(),
         };
         frame.render_widget(Paragraph::new(bottom), keys);
@@ -242,7 +243,7 @@ impl Screen {
             head += &format!(", {hidden} rows of them do not fit");
         }
         if !self.filter.is_empty() {
-            head += &format!("; only {}", self.filter);
+            head += &format!("; only {}", Escaped(&self.filter));
         }
         if self.paused {
             head += "; paused";
@@ -288,7 +289,7 @@ impl Screen {
 }
 
 /// Number, speed, whether it is warm, and what runs there.
-fn cpu_text(cpu: &Cpu, names: &HashMap<u32, &str>) -> String {
+fn cpu_text(cpu: &Cpu, names: &HashMap<u32, &Foreign>) -> String {
     let what = match (cpu.running, cpu.warm) {
         (0, 0) => "idle".into(),
         (0, _) => "idle, warm".into(),
@@ -322,6 +323,7 @@ fn other(interval: Duration, longer: bool) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::tests::{assert_harmless, HOSTILE};
     use crate::locks::{LockProfile, LockProfiles};
     use crate::telemetry::{Cpus, Episode, Task, TaskStats, Telemetry};
     use ratatui::backend::TestBackend;
@@ -382,7 +384,7 @@ mod tests {
     fn lock(addr: u64, waits: u64, longest: u64) -> LockProfile {
         LockProfile {
             addr,
-            comm: format!("user{addr}"),
+            comm: format!("user{addr}").into(),
             waits,
             wait_ns: waits,
             wait_longest_ns: longest,
@@ -523,6 +525,18 @@ mod tests {
         press(&mut screen, "/q");
         screen.key(KeyEvent::from(KeyCode::Esc), SECOND);
         assert_eq!(screen.filter, "7");
+    }
+
+    #[test]
+    fn names_of_others_are_shown_harmless() {
+        let mut look = look(2000);
+        look.telemetry.tasks[0].comm = HOSTILE.into();
+        look.telemetry.episodes[0].waiter_comm = HOSTILE.into();
+        let mut screen = Screen::new(View::Tasks, By::Task, "", Look::default());
+        screen.take(look);
+        assert_harmless(&screen.text());
+        press(&mut screen, "\t\t");
+        assert_harmless(&screen.text());
     }
 
     #[test]

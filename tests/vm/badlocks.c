@@ -7,8 +7,11 @@
  *   badlocks killed-waiter n=20 | killed-holder n=20
  *   badlocks claim ms=2000 hogs=2 cpu=0
  *   badlocks many n=1000
+ *   badlocks storm n=10000
+ *   badlocks crowd n=2048 uid=1001
  */
 #include "threads.h"
+#include <stdatomic.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -322,12 +325,249 @@ static void cmd_many(void)
 	printf("locks=%ld\n", n);
 }
 
+/*
+ * Storms of waiters: processes of several threads that wait for a lock, and of which the
+ * wait ends in every way that there is. In the end nobody waits for anything.
+ */
+enum { STORM_THREADS = 8 };
+
+static struct {
+	pthread_mutex_t mutex;
+	struct words cond, other;
+	_Atomic int tid[STORM_THREADS];
+} storm = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void become_fifo(int tid)
+{
+	struct sched_param fifo = { .sched_priority = 1 };
+
+	if (sched_setscheduler(tid, SCHED_FIFO, &fifo))
+		die("sched_setscheduler: %s", strerror(errno));
+}
+
+/* Half of them may run on one CPU only, and so are woken without being asked where. */
+static void storm_begins(long i)
+{
+	if (i % 2)
+		pin(i % sysconf(_SC_NPROCESSORS_ONLN));
+	storm.tid[i] = gettid();
+}
+
+static void *storm_waits(void *arg)
+{
+	storm_begins((long)arg);
+	if (!pthread_mutex_lock(&storm.mutex))
+		pthread_mutex_unlock(&storm.mutex);
+	return NULL;
+}
+
+static void *storm_gives_up(void *arg)
+{
+	struct timespec until;
+
+	storm_begins((long)arg);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 5000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_timedlock(&storm.mutex, &until);
+	return NULL;
+}
+
+static void *storm_is_moved(void *arg)
+{
+	storm_begins((long)arg);
+	futex(&storm.cond, FUTEX_WAIT_PRIVATE, 2, NULL);
+	return NULL;
+}
+
+/* Its stack goes as it exits, and all want the lock of the address space. */
+static void *storm_unmaps(void *arg)
+{
+	storm_begins((long)arg);
+	sleep_us(2000);
+	return NULL;
+}
+
+static void storm_join(pthread_t *thread)
+{
+	for (int i = 0; i < STORM_THREADS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static void storm_begin(pthread_t *thread, void *(*body)(void *))
+{
+	for (long i = 0; i < STORM_THREADS; i++)
+		thread[i] = start(body, (void *)i);
+	for (int i = 0; i < STORM_THREADS; i++) {
+		while (!storm.tid[i])
+			sched_yield();
+		if (body != storm_unmaps && body != storm_gives_up)
+			await_sleep(storm.tid[i]);
+	}
+}
+
+static void storm_by_unmap(pthread_t *thread)
+{
+	size_t size = 4 << 20;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	uint64_t end;
+
+	if (memory == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	madvise(memory, size, MADV_NOHUGEPAGE);
+	storm_begin(thread, storm_unmaps);
+	end = clock_ns(CLOCK_MONOTONIC) + 8000000;
+	while (clock_ns(CLOCK_MONOTONIC) < end) {
+		mprotect(memory, size, PROT_READ);
+		mprotect(memory, size, PROT_READ | PROT_WRITE);
+	}
+}
+
+static void storm_by_requeue(pthread_t *thread)
+{
+	storm.cond = (struct words){ .lock = 2, .owner = gettid(), .nusers = 1 };
+	storm.other = storm.cond;
+	storm_begin(thread, storm_is_moved);
+	if (syscall(SYS_futex, &storm.cond, FUTEX_CMP_REQUEUE_PRIVATE, 1, STORM_THREADS,
+		    &storm.other, 2) < 0)
+		die("futex: %s", strerror(errno));
+	futex(&storm.other, FUTEX_WAKE_PRIVATE, STORM_THREADS, NULL);
+	storm_join(thread);
+}
+
+static int storm_how;
+
+static void storm_once(void)
+{
+	pthread_t thread[STORM_THREADS];
+
+	pthread_mutex_lock(&storm.mutex);
+	switch (storm_how) {
+	case 0: /* the process exits */
+		storm_begin(thread, storm_waits);
+		_exit(0);
+	case 1: /* another program takes its place */
+		storm_begin(thread, storm_waits);
+		execl("/proc/self/exe", "badlocks", "nothing", NULL);
+		die("exec: %s", strerror(errno));
+	case 2: /* it is killed */
+		storm_begin(thread, storm_waits);
+		kill(getpid(), SIGKILL);
+		break;
+	case 3: /* the time of its waiters is up */
+		storm_begin(thread, storm_gives_up);
+		storm_join(thread);
+		break;
+	case 4: /* they are moved to another word */
+		storm_by_requeue(thread);
+		break;
+	case 5: /* they are of another class when the lock is free */
+		storm_begin(thread, storm_waits);
+		for (int i = 0; i < STORM_THREADS; i++)
+			become_fifo(storm.tid[i]);
+		pthread_mutex_unlock(&storm.mutex);
+		storm_join(thread);
+		break;
+	case 6: /* they exit, and wait for a lock of the kernel meanwhile */
+		storm_by_unmap(thread);
+		break;
+	default: /* the lock is given from one to the next */
+		storm_begin(thread, storm_waits);
+		pthread_mutex_unlock(&storm.mutex);
+		storm_join(thread);
+	}
+}
+
+static void cmd_storm(void)
+{
+	long n = number("n", 10000), waiters = 0;
+
+	for (; waiters < n; waiters += STORM_THREADS) {
+		pid_t pid;
+
+		storm_how = waiters / STORM_THREADS % 8;
+		pid = child(storm_once);
+		if (waitpid(pid, NULL, 0) != pid)
+			die("waitpid: %s", strerror(errno));
+	}
+	printf("waiters=%ld\n", waiters);
+}
+
+/*
+ * Threads of one user that sleep for ever, each in a word of its own that names another
+ * as the holder of a mutex.
+ */
+static volatile int32_t named;
+
+static void *crowd_named(void *arg)
+{
+	named = gettid();
+	pause();
+	return arg;
+}
+
+static void *crowd_waits(void *arg)
+{
+	struct words w = { .lock = 2, .owner = named, .nusers = 1 };
+
+	sem_post(&is_held);
+	futex(&w, FUTEX_WAIT_PRIVATE, 2, NULL);
+	return arg;
+}
+
+static void crowd(void)
+{
+	struct rlimit any = { RLIM_INFINITY, RLIM_INFINITY };
+	long n = number("n", 2048) / 4;
+
+	/* As root: what a user may have is not what this is about. */
+	if (setrlimit(RLIMIT_NPROC, &any))
+		die("setrlimit: %s", strerror(errno));
+	if (setresuid(number("uid", 1001), number("uid", 1001), number("uid", 1001)))
+		die("setresuid: %s", strerror(errno));
+	/* A change of user has taken that back. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	start(crowd_named, NULL);
+	while (!named)
+		sched_yield();
+	for (long i = 0; i < n; i++) {
+		start(crowd_waits, NULL);
+		wait_for(&is_held);
+	}
+	sem_post(&shared->held);
+	pause();
+}
+
+/* Stays until it is killed. */
+static void cmd_crowd(void)
+{
+	init_shared(false);
+	for (int i = 0; i < 4; i++)
+		child(crowd);
+	for (int i = 0; i < 4; i++)
+		wait_for(&shared->held);
+	printf("waiters=%ld\n", number("n", 2048));
+	fflush(stdout);
+	pause();
+}
+
+static void cmd_nothing(void)
+{
+}
+
 static const struct command commands[] = {
 	{ "lie", cmd_lie },
 	{ "killed-waiter", cmd_killed_waiter },
 	{ "killed-holder", cmd_killed_holder },
 	{ "claim", cmd_claim },
 	{ "many", cmd_many },
+	{ "storm", cmd_storm },
+	{ "crowd", cmd_crowd },
+	{ "nothing", cmd_nothing },
 };
 
 int main(int argc, char **argv)

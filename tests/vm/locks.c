@@ -8,6 +8,8 @@
  *   locks condvar n=200 | semaphore n=200 | barrier n=200
  *   locks big n=20 cpu=0 from=1 hold-us=20000
  *   locks hinted n=20 cpu=0 hold-us=5000 owner=0
+ *   locks realtime n=50 hold-us=20000 hogs=8
+ *   locks stale n=4 hold-us=1000 pause-us=300000
  */
 #include <stdatomic.h>
 #include <linux/futex.h>
@@ -388,10 +390,110 @@ static void cmd_hinted(void)
 	printf("\n");
 }
 
+/* ---- a real-time task waits ---- */
+
+static atomic_bool is_up;
+
+static void *busy_holder(void *arg)
+{
+	(void)arg;
+	pin(1);
+	set_nice(19);
+	while (!stop) {
+		pthread_mutex_lock(&lock[0]);
+		is_up = true;
+		burn_us(hold_us);
+		pthread_mutex_unlock(&lock[0]);
+		sleep_us(2000);
+	}
+	return NULL;
+}
+
+/*
+ * A SCHED_FIFO thread on one CPU wants the lock of a thread of the lowest priority that
+ * shares another with hogs.
+ */
+static void cmd_realtime(void)
+{
+	struct sched_param fifo = { .sched_priority = 50 };
+	int hogs = number("hogs", 8), zero = 0;
+	long n = number("n", 50);
+	pthread_t it;
+
+	hold_us = number("hold-us", 20000);
+	hog_cpu = 1;
+	init_lock(&lock[0]);
+	it = start(busy_holder, NULL);
+	while (!is_up)
+		sched_yield();
+	for (int i = 0; i < hogs; i++)
+		start(hog, &zero);
+	pin(0);
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		die("sched_setscheduler: %s", strerror(errno));
+	while (nr_waits < n) {
+		uint64_t begin = clock_ns(CLOCK_MONOTONIC), waited;
+
+		pthread_mutex_lock(&lock[0]);
+		waited = clock_ns(CLOCK_MONOTONIC) - begin;
+		pthread_mutex_unlock(&lock[0]);
+		/* It was free. */
+		if (waited > 50000)
+			note_wait(waited);
+		sleep_us(20000);
+	}
+	stop = true;
+	pthread_join(it, NULL);
+	print_waits();
+	printf("\n");
+}
+
+/* ---- holds far apart, each by who had the lock last ---- */
+
+static pthread_barrier_t turn;
+
+static void *stale(void *arg)
+{
+	long n = number("n", 4), pause_us = number("pause-us", 300000);
+
+	for (long i = 0; i < n; i++) {
+		bool first = i % 2 == (long)arg;
+
+		if (first)
+			pthread_mutex_lock(&lock[0]);
+		pthread_barrier_wait(&turn);
+		if (first) {
+			/* The other waits. */
+			while (lock[0].__data.__lock != 2)
+				sched_yield();
+			burn_us(hold_us);
+		} else {
+			pthread_mutex_lock(&lock[0]);
+		}
+		pthread_mutex_unlock(&lock[0]);
+		pthread_barrier_wait(&turn);
+		sleep_us(pause_us);
+	}
+	return NULL;
+}
+
+static void cmd_stale(void)
+{
+	pthread_t other;
+
+	hold_us = number("hold-us", 1000);
+	init_lock(&lock[0]);
+	pthread_barrier_init(&turn, NULL, 2);
+	other = start(stale, (void *)1);
+	stale((void *)0);
+	pthread_join(other, NULL);
+	printf("holds=%ld\n", number("n", 4));
+}
+
 static const struct command commands[] = {
-	{ "inversion", cmd_inversion }, { "chain", cmd_chain },     { "condvar", cmd_condvar },
-	{ "semaphore", cmd_semaphore }, { "barrier", cmd_barrier }, { "big", cmd_big },
-	{ "hinted", cmd_hinted },
+	{ "inversion", cmd_inversion }, { "chain", cmd_chain },       { "condvar", cmd_condvar },
+	{ "semaphore", cmd_semaphore }, { "barrier", cmd_barrier },   { "big", cmd_big },
+	{ "hinted", cmd_hinted },       { "realtime", cmd_realtime }, { "stale", cmd_stale },
 };
 
 int main(int argc, char **argv)

@@ -14,13 +14,13 @@
 #include <unistd.h>
 #include "timing.h"
 
-static void set_nice(int nice)
+static inline void set_nice(int nice)
 {
 	if (setpriority(PRIO_PROCESS, gettid(), nice))
 		die("setpriority: %s", strerror(errno));
 }
 
-static void pin(int cpu)
+static inline void pin(int cpu)
 {
 	cpu_set_t set;
 
@@ -48,7 +48,7 @@ static pthread_t start(void *(*body)(void *), void *arg)
 
 static volatile bool stop;
 
-static void wait_for(sem_t *sem)
+static inline void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem))
 		;
@@ -57,7 +57,7 @@ static void wait_for(sem_t *sem)
 /* Where hogs are, -1 for anywhere. */
 static int hog_cpu;
 
-static void *hog(void *arg)
+static inline void *hog(void *arg)
 {
 	pin(hog_cpu);
 	set_nice(*(int *)arg);

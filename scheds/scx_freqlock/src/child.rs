@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result};
+use freqlock::{foreign, output};
 use rustix::process::{kill_process, Pid, Signal};
 use serde::Serialize;
 
@@ -28,9 +29,9 @@ pub struct ReportOpts {
 impl ReportOpts {
     pub fn write<T: Serialize + Display>(&self, report: &T) -> Result<()> {
         let text = if self.json {
-            serde_json::to_string_pretty(report)? + "\n"
+            output::json(report, true)?
         } else {
-            report.to_string()
+            foreign::lines(&report.to_string()).into_owned()
         };
         match &self.output {
             Some(path) => File::create(path)

@@ -52,7 +52,7 @@ pub fn run(opts: &GenerateOpts) -> Result<()> {
             if *shell == Shell::Fish {
                 text.extend(fish_values().into_bytes());
             }
-            Ok(output::print(text)?)
+            Ok(output::pass_on(&text)?)
         }
     }
 }

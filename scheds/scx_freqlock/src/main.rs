@@ -29,10 +29,10 @@ use freqlock::{
     promises, stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use opts::{Command, MemoryOpts, Opts, RunOpts, VERSION};
 use scheduler::{Learned, Scheduler, Storage};
 use signals::Signals;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,9 @@ fn main() -> ExitCode {
             if let Some(error) = error.downcast_ref::<machine::Error>() {
                 return ExitCode::from(error.status());
             }
+            if error.is::<Failed>() {
+                return ExitCode::from(ENDED_BY_KERNEL);
+            }
             if error.is::<context::Error>() {
                 return ExitCode::from(WRONG_USAGE);
             }
@@ -64,6 +67,13 @@ fn main() -> ExitCode {
 
 /// What clap exits with, for what it cannot know itself.
 const WRONG_USAGE: u8 = 2;
+/// It ran, and the kernel ended it.
+const ENDED_BY_KERNEL: u8 = 3;
+
+/// Why the kernel ended it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(String);
 
 fn dispatch(opts: &Opts) -> Result<ExitCode> {
     match &opts.command {
@@ -108,7 +118,7 @@ fn run(opts: &RunOpts) -> Result<()> {
     if opts.help_stats {
         let mut text = Vec::new();
         stats::describe(&mut text)?;
-        return Ok(output::print(text)?);
+        return Ok(output::pass_on(&text)?);
     }
     if let Some(interval) = opts.monitor {
         ctrlc::set_handler(|| std::process::exit(0)).context("cannot handle signals")?;
@@ -117,11 +127,12 @@ fn run(opts: &RunOpts) -> Result<()> {
     let contexts = InForce::start(opts.contexts.as_deref())?;
     preflight::run()?;
     let signals = Signals::take()?;
+    allow_files();
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
 
     let (_control, asked) = control::Server::start(control::SOCKET.as_ref())?;
     let mut learned = Learned::new(contexts);
-    if let Some(address) = opts.metrics {
+    if let Some(address) = &opts.metrics {
         openmetrics::start(address)?;
     }
     if let Some(interval) = opts.stats {
@@ -134,8 +145,18 @@ fn run(opts: &RunOpts) -> Result<()> {
                 return Ok(());
             }
             Ending::Restart(line) => info!("{line}"),
-            Ending::Failed(line) => bail!(line),
+            Ending::Failed(line) => bail!(Failed(line)),
         }
+    }
+}
+
+/// As many files as it may have at all: with two perf events a CPU, maps and connections,
+/// the usual 1024 are few for a machine of many CPUs.
+fn allow_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most));
+    if let Err(error) = raised {
+        warn!("the limit of open files stays as it is: {error}");
     }
 }
 
@@ -163,7 +184,7 @@ fn run_once(
         },
     };
     let ending = info.ending();
-    if matches!(ending, Ending::Failed(_)) && (opts.verbose || opts.exit_dump_len > 0) {
+    if matches!(ending, Ending::Failed(_)) {
         scheduler.print_dump();
     }
     Ok(ending)
@@ -205,6 +226,6 @@ fn start_log(verbose: bool) {
             .filter_module("freqlock", LevelFilter::Info);
     }
     builder
-        .format(|to, record| writeln!(to, "{}", record.args()))
+        .format(|to, record| output::write_line(to, record.args()))
         .init();
 }

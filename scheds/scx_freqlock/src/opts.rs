@@ -24,7 +24,6 @@ use freqlock::telemetry::ReportArgs;
 use freqlock::top::TopArgs;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -36,8 +35,9 @@ pub static VERSION: LazyLock<String> =
 const EXIT_STATUS: &str = "\
 Exit status:
   0  ended by a signal, by sysrq-S, or from user space
-  1  could not be loaded, or ended by an error or by the kernel's watchdog
+  1  could not be loaded
   2  wrong usage
+  3  ran, and was ended by the kernel: by its watchdog, or after an error
 
 When CPUs come or go it loads itself again. When its process is gone, however it
 ended, the kernel is back on its own scheduler.";
@@ -152,6 +152,10 @@ pub struct RunOpts {
     #[arg(long, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_capacity: Vec<(usize, u32)>,
 
+    /// Never run tasks of this name, so that the kernel's watchdog ends the scheduler
+    #[arg(long, value_name = "COMM", hide = true, value_parser = parse_comm)]
+    pub test_drop: Option<String>,
+
     /// Do not measure, at start, what active cores lose to each other (0.3 s), what a
     /// move costs (0.2 s) and, where the recency model is used, the speed of CPUs that
     /// were idle (0.3 s): take --speed-floor and the costs of moves as they are
@@ -167,9 +171,9 @@ pub struct RunOpts {
     pub monitor: Option<Duration>,
 
     /// Offer figures as OpenMetrics, for Prometheus: at a port of this machine, or at
-    /// ADDRESS:PORT, to whoever gets there
+    /// HOST:PORT, to whoever gets there
     #[arg(long, value_name = "ADDRESS", value_parser = openmetrics::parse_address)]
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<openmetrics::Address>,
 
     /// Describe the statistics
     #[arg(long)]
@@ -179,8 +183,8 @@ pub struct RunOpts {
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Length of the kernel's dump of its state after an error, which is then
-    /// printed (0: the kernel's own length, printed with --verbose only)
+    /// Length of the kernel's dump of its state, which is printed where the kernel ends
+    /// the scheduler after an error (0: 32 KiB, or 2 KiB a CPU if that is more)
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=16_777_216))]
     pub exit_dump_len: u32,
 
@@ -265,6 +269,14 @@ fn parse_speed(text: &str) -> Result<(usize, u32), String> {
         .filter(|speed| (1..=FULL).contains(speed))
         .ok_or_else(|| format!("`{speed}` is not in 1..={FULL}"))?;
     Ok((cpu, speed))
+}
+
+fn parse_comm(text: &str) -> Result<String, String> {
+    const MOST: usize = intf::fl_consts_FL_COMM as usize - 1;
+    match text.len() {
+        1..=MOST => Ok(text.into()),
+        _ => Err(format!("the name of a task has 1 to {MOST} bytes")),
+    }
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

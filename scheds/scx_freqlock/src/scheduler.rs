@@ -32,9 +32,11 @@ use freqlock::{output, preflight, store_tunables, units};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramInput};
 use log::{info, warn};
 use scx_stats::prelude::StatsServer;
-use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_read, UserExitInfo};
+use scx_utils::compat::SCX_OPS_ENQ_MIGRATION_DISABLED;
+use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, SCX_ECODE_ACT_RESTART};
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -259,9 +261,9 @@ impl<'a> Scheduler<'a> {
         };
         ExitInfo {
             kind: data.uei.kind as u64,
-            reason: text(&data.uei.reason).trim().into(),
-            message: text(&data.uei.msg).trim().into(),
-            restart: self.uei().should_restart(),
+            reason: text(&data.uei.reason).raw().trim().into(),
+            message: text(&data.uei.msg).raw().trim().into(),
+            restart: data.uei.exit_code as u64 & *SCX_ECODE_ACT_RESTART != 0,
             signalled,
         }
     }
@@ -275,18 +277,20 @@ impl<'a> Scheduler<'a> {
         if !dump.ptr.is_null() {
             // SAFETY: where the map begins that the kernel has filled with a string, which
             // lives as long as the skeleton.
-            let text = unsafe { CStr::from_ptr(dump.ptr.cast()) };
-            output::say(text.to_string_lossy());
+            let text = unsafe { CStr::from_ptr(dump.ptr.cast()) }.to_string_lossy();
+            match text.trim() {
+                "" => output::say("the kernel made no dump of its state"),
+                text => output::say(format_args!("the kernel's dump of its state:\n{text}\n")),
+            }
         }
     }
 
     pub fn memory(&self) -> Result<Memory> {
         use libbpf_rs::skel::Skel;
-        Memory::of(self.skel.object()).context("cannot read the size of the maps")
-    }
-
-    fn uei(&self) -> UserExitInfo {
-        uei_read!(&self.skel, uei)
+        let memory = Memory::of(self.skel.object()).context("cannot read the size of the maps")?;
+        let bss = self.skel.maps.bss_data.as_ref().context("no .bss")?;
+        let charged = bss.lock_quota.users.iter().copied();
+        Ok(memory.with_lock_slots(bss.lock_slots.iter().map(|slot| slot.id), charged))
     }
 
     fn exited(&self) -> bool {
@@ -517,7 +521,11 @@ fn open_and_load<'a>(
         None => {}
     }
 
-    skel.struct_ops.freqlock_ops_mut().exit_dump_len = opts.exit_dump_len;
+    let ops = skel.struct_ops.freqlock_ops_mut();
+    ops.exit_dump_len = dump_bytes(opts, layout.cpus.len());
+    // Otherwise the kernel queues these by itself, ahead of all others. 0 where it has no such
+    // flag. Exiting tasks stay with the kernel: they soon are gone, and their parents wait.
+    ops.flags |= *SCX_OPS_ENQ_MIGRATION_DISABLED;
     skel.progs.freq_transition.set_autoload(hook);
     if let Some(hooks) = locks {
         let progs = &mut skel.progs;
@@ -542,8 +550,18 @@ fn open_and_load<'a>(
     rodata.smt_present = layout.smt;
     rodata.capacity_differs = layout.capacity_differs();
     rodata.sees_locks = locks.is_some();
+    rodata.lock_key = random_key()?;
     rodata.tells_tasks = settings.tunables().telemetry != 0;
     rodata.adapts = settings.tunables().adapt != 0;
+    if let Some(comm) = &opts.test_drop {
+        warn!(
+            "TEST: tasks called {comm} never run, until the kernel's watchdog ends the scheduler"
+        );
+        rodata.drops_tasks = true;
+        for (to, from) in rodata.dropped_comm.iter_mut().zip(comm.bytes()) {
+            *to = from as _;
+        }
+    }
     for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
         to.core = from.core;
         to.llc = from.llc;
@@ -587,12 +605,30 @@ pub fn stats_server() -> Result<StatsServer<Request, Response>> {
         .context("cannot offer statistics")
 }
 
+/// What was asked for, or else what has room for a trace of each CPU's task, and the
+/// kernel's own 32 KiB at least.
+fn dump_bytes(opts: &RunOpts, nr_cpus: usize) -> u32 {
+    match opts.exit_dump_len {
+        0 => (nr_cpus as u32 * (2 << 10)).max(32 << 10),
+        asked => asked,
+    }
+}
+
 /// The last value stands for all that follow.
 fn fill(all: &mut [u32], values: &[u32]) {
     let Some(last) = values.last() else { return };
     let (known, rest) = all.split_at_mut(values.len().min(all.len()));
     known.copy_from_slice(&values[..known.len()]);
     rest.fill(*last);
+}
+
+/// What nobody can guess.
+fn random_key() -> Result<u64> {
+    let mut bytes = [0; 8];
+    let file = std::fs::File::open("/dev/urandom");
+    file.and_then(|mut file| file.read_exact(&mut bytes))
+        .context("cannot read /dev/urandom")?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 fn insert(map: &impl MapCore, events: &Events) -> Result<()> {

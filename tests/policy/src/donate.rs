@@ -199,21 +199,36 @@ proptest! {
         prop_assume!(a != b);
         let mut slot = slots()[0];
         for _ in 0..n {
-            prop_assert!(policy!(slot_get(&mut slot, a << 16)));
-            prop_assert!(!policy!(slot_get(&mut slot, b << 16)));
+            prop_assert_ne!(policy!(slot_get(&mut slot, a << 16, true)), sys::SLOT_NOT);
+            prop_assert_eq!(policy!(slot_get(&mut slot, b << 16, true)), sys::SLOT_NOT);
         }
         for _ in 0..n {
             policy!(slot_put(&mut slot));
         }
-        prop_assert!(policy!(slot_get(&mut slot, b << 16)));
-        prop_assert!(!policy!(slot_get(&mut slot, a << 16)));
+        prop_assert_eq!(policy!(slot_get(&mut slot, b << 16, true)), sys::SLOT_FIRST);
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, true)), sys::SLOT_NOT);
+    }
+
+    /// Who is first to wait finds nothing of a hold of which nobody waited for the end.
+    #[test]
+    fn a_hold_ends_with_its_last_waiter(a in 1..1u64 << 48, owner: u64, hold: u64) {
+        let mut slot = slots()[0];
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, false)), sys::SLOT_NOT);
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, true)), sys::SLOT_FIRST);
+        (slot.owner, slot.hold) = (owner, hold);
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, false)), sys::SLOT_JOINED);
+        prop_assert!(!policy!(slot_put(&mut slot)));
+        prop_assert_eq!(slot.owner, owner);
+        prop_assert!(policy!(slot_put(&mut slot)));
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, true)), sys::SLOT_FIRST);
+        prop_assert_eq!((slot.owner, slot.hold), (0, hold));
     }
 
     #[test]
     fn a_slot_never_counts_over(a in 1..1u64 << 48) {
         let mut slot = slots()[0];
-        slot.id = a << 16 | u64::from(sys::SLOT_REFS);
-        prop_assert!(!policy!(slot_get(&mut slot, a << 16)));
+        slot.id = a << 16 | u64::from(sys::FL_SLOT_REFS);
+        prop_assert_eq!(policy!(slot_get(&mut slot, a << 16, true)), sys::SLOT_NOT);
         prop_assert_eq!(slot.id >> 16, a);
     }
 

@@ -12,6 +12,7 @@ mod learn;
 mod lock;
 mod modes;
 mod profile;
+mod quota;
 mod speed;
 mod spin;
 

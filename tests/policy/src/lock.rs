@@ -82,6 +82,23 @@ proptest! {
         prop_assert_eq!(policy!(mutex_owner(&m, val)), 0);
     }
 
+    /// Without the key nobody can tell which locks of two processes meet: above all not
+    /// those of which address and process differ by the same bits.
+    #[test]
+    fn locks_of_two_processes_have_two_names(
+        key: u64, addr: u64, a in 1..1u32 << 22, b in 1..1u32 << 22, space in 0..3u32
+    ) {
+        prop_assume!(a != b);
+        let hash = policy!(lock_hash(key, space, addr, a));
+        let alias = policy!(lock_hash(key, space, addr ^ u64::from(a ^ b), b));
+        prop_assert_ne!(hash, alias);
+        prop_assert_ne!(hash, policy!(lock_hash(key, space, addr, b)));
+        prop_assert_ne!(hash, policy!(lock_hash(!key, space, addr, a)));
+        prop_assert_ne!(hash, policy!(lock_hash(key, (space + 1) % 3, addr, a)));
+        prop_assert_eq!(hash & u64::from(sys::FL_SLOT_REFS), 0);
+        prop_assert_eq!(policy!(lock_is_kernels(hash)), space == sys::LOCK_KERNEL);
+    }
+
     /// Condition variables, semaphores and idle pools wait for small counters.
     #[test]
     fn other_values_are_not_looked_at(val in 0..WAITING) {

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A decision about where a task goes, as the operations in main.bpf.c begin it and
+ * carry it out; what is chosen is place.bpf.c's to say.
+ */
+#ifndef __FREQLOCK_PLACEMENT_BPF_H
+#define __FREQLOCK_PLACEMENT_BPF_H
+
+#include "freqlock.bpf.h"
+#include "clock.bpf.h"
+
+static struct placement placements[FL_MAX_CPUS];
+
+/*
+ * A holder, and who prefers one, goes to a big CPU where there is a choice; all else is
+ * the mode's to say.
+ */
+static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+{
+	s32 cpu;
+
+	if (capacity_differs &&
+	    (fl_policy(tctx)->prefer_big ||
+	     (sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)))) {
+		cpu = fl_claim_big(p, pl->prev_cpu, pl->now);
+		if (cpu >= 0) {
+			pl->idle = true;
+			fl_count(place_idle);
+			return cpu;
+		}
+	}
+	return fl_place(p, tctx, pl);
+}
+
+static void park_until(struct task_ctx *tctx, const struct placement *pl)
+{
+	tctx->flags |= FL_TASK_PARK;
+	tctx->park_until = pl->now + pl->park_ns;
+	tctx->park_target = pl->park_target;
+}
+
+/* A decision of this CPU begins, about a task that ran on @prev_cpu. */
+static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
+{
+	s32 this_cpu = bpf_get_smp_processor_id();
+	struct placement *pl = &placements[this_cpu & (FL_MAX_CPUS - 1)];
+
+	pl->now = now;
+	pl->mode = mode;
+	pl->wake_flags = 0;
+	pl->prev_cpu = prev_cpu;
+	pl->this_cpu = this_cpu;
+	pl->leave_ns = FL_NONE;
+	pl->fork = false;
+	pl->from_task = false;
+	pl->nr_active = 0;
+	pl->idle = false;
+	pl->park = false;
+	pl->park_target = -1;
+	pl->wait_ns = 0;
+	pl->scan.nest_only = false;
+	return pl;
+}
+
+/*
+ * @p was called to a big CPU, where somebody waited for what it holds. Here and in
+ * place_again() the lock of its run queue is held from the look at its affinity until it
+ * is in the list of what is to be sent away; a change takes it off that list first, and
+ * enqueues it anew.
+ */
+static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	s32 cpu = tctx->big_cpu;
+
+	tctx->big_cpu = -1;
+	if (!fl_allowed(p, cpu) || is_migration_disabled(p))
+		return false;
+	fl_count(hold_big);
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_request(tctx), enq_flags);
+	return true;
+}
+
+/*
+ * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
+ * else it queues here, and may be parked.
+ */
+static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+			u64 now)
+{
+	struct placement *pl = begin_placement(FL_MODE_AUTO, cpu, now);
+	s32 target;
+
+	pl->this_cpu = cpu;
+	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
+	target = fl_place_again(p, pl);
+	if (pl->idle) {
+		queued_add(tctx, target);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_request(tctx), enq_flags);
+		return true;
+	}
+	if (pl->park)
+		park_until(tctx, pl);
+	return false;
+}
+
+#endif /* __FREQLOCK_PLACEMENT_BPF_H */

@@ -19,6 +19,7 @@ spinner=$loads/spinner
 figures=$loads/figures
 terminal=$loads/terminal
 cpus=$loads/cpus
+hostile=$loads/hostile
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.

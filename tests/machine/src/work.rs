@@ -36,7 +36,7 @@ proptest! {
 
     #[test]
     fn a_budget_reaches_the_moment_and_no_more(
-        mips in 10u32..10_000, capacity in 32..=ONE, done in 0u64..100_000, until in 1u64..1_000_000
+        mips in 32u32..10_000, capacity in 32..=ONE, done in 0u64..100_000, until in 1u64..1_000_000
     ) {
         let mut m = Model::new(&fixed(mips, capacity, ONE));
         model!(model_start(m, 0, 0));

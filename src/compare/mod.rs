@@ -127,19 +127,20 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
         .transpose()?
         .flatten();
     let files = Files::create(args)?;
-    let on = |simulation: &Simulation, plan: &Plan| {
-        let mut progress = Progress::on_stderr(plan);
+    let on = |simulation: &Simulation, plan: &Plan, later: u64| {
+        let mut progress = Progress::on_simulated(plan, later);
         let results = simulation.run(plan, simulation.jobs(args.jobs), &interrupt, &mut progress);
         progress.finish();
         Record::new(plan, simulation.machine(), results)
     };
-    let mut record = on(&simulation, &plan);
+    let later = (control.as_ref()).map_or(0, |(_, plan)| plan.total_runs());
+    let mut record = on(&simulation, &plan, later);
     if let Some((control, plan)) = control.filter(|_| !record.interrupted) {
         output::say(format_args!(
             "now the same on the control, {}",
             machine::CONTROL
         ));
-        record.control = Some(Box::new(on(&control, &plan)));
+        record.control = Some(Box::new(on(&control, &plan, 0)));
     }
     publish(&record, files, &mut std::io::stdout().lock())
 }

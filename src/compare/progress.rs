@@ -10,17 +10,31 @@ use super::engine::Watch;
 use super::plan::Plan;
 use super::record::{Outcome, Run};
 use crate::output;
+use crate::units::time;
 
 pub struct Progress {
     bar: ProgressBar,
     begin: Instant,
     done: u64,
     total: u64,
+    /// Runs of the same kind that come after these.
+    later: u64,
     budget: Option<Duration>,
     rounds: u32,
+    /// Whose clock it is by which runs are told.
+    clock: &'static str,
 }
 
 impl Progress {
+    /// `later` more runs come after those of the plan.
+    pub fn on_simulated(plan: &Plan, later: u64) -> Self {
+        Self {
+            later,
+            clock: " of the machine's time",
+            ..Self::on_stderr(plan)
+        }
+    }
+
     pub fn on_stderr(plan: &Plan) -> Self {
         let total = plan.total_runs();
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
@@ -33,8 +47,10 @@ impl Progress {
             begin: Instant::now(),
             done: 0,
             total,
+            later: 0,
             budget: plan.budget,
             rounds: plan.rounds(),
+            clock: "",
         }
     }
 
@@ -48,7 +64,8 @@ impl Progress {
 
     /// To be added to a line; empty as long as nothing tells it.
     fn left(&self) -> String {
-        left(self.begin.elapsed(), self.done, self.total, self.budget)
+        let all = self.total + self.later;
+        left(self.begin.elapsed(), self.done, all, self.budget)
             .map(|left| Duration::from_secs(left.as_secs()))
             .map(|left| format!(", {} left", HumanDuration(left)))
             .unwrap_or_default()
@@ -61,11 +78,14 @@ fn name(round: u32, rounds: u32, workload: &str, scheduler: &str) -> String {
 
 /// What is said of a run that is over. Others may have begun since it did: simulated
 /// machines run side by side.
-fn line(run: &Run, rounds: u32) -> String {
+fn line(run: &Run, rounds: u32, clock: &str) -> String {
     let name = name(run.round, rounds, &run.workload, &run.scheduler);
     match &run.outcome {
         Outcome::Failed(reason) => format!("{name}: failed: {reason}"),
-        Outcome::Metrics(_) => format!("{name}: {:.1} s", run.took_s),
+        Outcome::Metrics(_) => {
+            let took = time((run.took_s * 1e9) as u64);
+            format!("{name}: {took}{clock}")
+        }
     }
 }
 
@@ -88,7 +108,7 @@ impl Watch for Progress {
     fn end(&mut self, run: &Run) {
         self.done += 1;
         self.bar.inc(1);
-        let line = line(run, self.rounds);
+        let line = line(run, self.rounds, self.clock);
         if self.bar.is_hidden() {
             let left = self.left();
             self.say(format!("[{}/{}] {line}{left}", self.done, self.total));
@@ -118,10 +138,13 @@ mod tests {
             took_s: 1.5,
             outcome: Outcome::Metrics(Vec::new()),
         };
-        assert_eq!(line(&run, 4), "round 3/4: kbuild under nest: 1.5 s");
+        assert_eq!(
+            line(&run, 4, " of the machine's time"),
+            "round 3/4: kbuild under nest: 1.50 s of the machine's time"
+        );
         run.outcome = Outcome::Failed("no result".into());
         assert_eq!(
-            line(&run, 4),
+            line(&run, 4, ""),
             "round 3/4: kbuild under nest: failed: no result"
         );
     }

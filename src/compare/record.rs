@@ -51,7 +51,7 @@ pub struct Run {
     pub ops: Option<String>,
     /// Seconds since the first run began.
     pub start_s: f64,
-    /// Seconds that the workload took, without its scheduler's start.
+    /// Seconds that the workload took by the machine's clock, without its scheduler's start.
     pub took_s: f64,
     #[serde(flatten)]
     pub outcome: Outcome,

@@ -186,6 +186,9 @@ fn verdicts(record: &Record) -> String {
     if compared.is_empty() {
         return out;
     }
+    if (compared.iter()).all(|row| row.verdict == Some(Verdict::Unknown)) {
+        return format!("Losses and wins: too few rounds for a verdict ({MIN_RUNS} are needed)\n");
+    }
     for (name, verdict) in [("Losses", Verdict::Loss), ("Wins", Verdict::Win)] {
         let rows: Vec<_> = compared
             .iter()
@@ -348,7 +351,11 @@ Wins:
         runs.extend(rounds("auto", &[50.0, 51.0]));
         let text = text(&record(&["eevdf", "auto"], runs));
         assert!(text.contains("(0.500 .. 0.505) | too few |"), "{text}");
-        assert!(text.contains("Losses: none\nWins: none\n"), "{text}");
+        assert!(
+            text.contains("too few rounds for a verdict (6 are needed)\n"),
+            "{text}"
+        );
+        assert!(!text.contains("none"), "{text}");
         assert!(text.ends_with("needs 6 rounds.\n"), "{text}");
     }
 

@@ -154,11 +154,11 @@ impl Simulation {
         let job = self.job(plan, wanted);
         let result = simulate(&self.base, &job, &sender, &events).and_then(|outcome| {
             self.keep(plan, wanted, &job, &outcome)
-                .map(|()| outcome.report)
+                .map(|()| (outcome.record.command_ns(), outcome.report))
         });
-        let (ops, outcome) = match result {
-            Ok(report) => (ops(&report.loaded), measured(&report)),
-            Err(error) => (None, Err(one_line(&error))),
+        let (took_s, ops, outcome) = match result {
+            Ok((ns, report)) => (ns as f64 / 1e9, ops(&report.loaded), measured(&report)),
+            Err(error) => (begin.elapsed().as_secs_f64(), None, Err(one_line(&error))),
         };
         Run {
             workload: plan.workloads[wanted.workload].name.clone(),
@@ -167,7 +167,7 @@ impl Simulation {
             warmup: false,
             ops,
             start_s: (begin - start).as_secs_f64(),
-            took_s: begin.elapsed().as_secs_f64(),
+            took_s,
             outcome: match outcome {
                 Ok(metrics) => Outcome::Metrics(metrics),
                 Err(reason) => Outcome::Failed(reason),

@@ -24,6 +24,9 @@ pub struct Knob {
     pub meaning: &'static str,
 }
 
+/// Of their flags in the help.
+pub const HEADING: &str = "Knobs";
+
 include!(concat!(env!("OUT_DIR"), "/knobs.rs"));
 
 impl Knob {
@@ -35,6 +38,12 @@ impl Knob {
     /// The value, or what is wrong with it.
     pub fn parse(&self, text: &str) -> Result<u64, String> {
         let range = self.min..=self.max;
+        // As files of contexts have it.
+        let text = match text {
+            "true" if self.is_switch() => "1",
+            "false" if self.is_switch() => "0",
+            text => text,
+        };
         text.parse()
             .ok()
             .filter(|value| range.contains(value))
@@ -90,7 +99,7 @@ impl Args for KnobArgs {
                         "{} [{}..{}; default: {}]",
                         knob.meaning, knob.min, knob.max, knob.default
                     ))
-                    .help_heading("Knobs")
+                    .help_heading(HEADING)
                     .allow_negative_numbers(true)
                     .value_parser(|text: &str| knob.parse(text)),
             )
@@ -165,12 +174,15 @@ mod tests {
 
     #[test]
     fn a_switch_alone_is_on_and_takes_no_other_flag_for_its_value() {
-        let args = parse(&["--adapt", "--slice-us=2000", "--locks", "0"]).unwrap();
-        let mut tunables = Tunables::new(Mode::Auto);
-        args.apply(&mut tunables);
-        let got = (tunables.adapt, tunables.slice_us, tunables.locks);
-        assert_eq!(got, (1, 2000, 0));
+        for no in ["0", "false"] {
+            let args = parse(&["--adapt", "--slice-us=2000", "--locks", no]).unwrap();
+            let mut tunables = Tunables::new(Mode::Auto);
+            args.apply(&mut tunables);
+            let got = (tunables.adapt, tunables.slice_us, tunables.locks);
+            assert_eq!(got, (1, 2000, 0));
+        }
         parse(&["--slice-us"]).unwrap_err();
+        parse(&["--slice-us=true"]).unwrap_err();
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod mode;
 mod names;
 pub mod notify;
+pub mod number;
 pub mod observe;
 pub mod openmetrics;
 pub mod output;

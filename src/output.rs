@@ -5,8 +5,17 @@
 //! ([`crate::foreign`]).
 
 use crate::foreign;
+use ratatui::crossterm::terminal;
 use serde::Serialize;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+/// For every command that prints data.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Format {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -15,6 +24,19 @@ pub enum Error {
     Closed,
     #[error("cannot write to standard output")]
     Write(#[source] io::Error),
+    #[error("cannot write JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+/// Columns of lines for people: the terminal's, or those of the smallest usual one.
+pub fn width() -> usize {
+    const USUAL: u16 = 80;
+    let columns = match io::stdout().is_terminal() {
+        true => terminal::size().map_or(USUAL, |(columns, _)| columns),
+        false => USUAL,
+    };
+    // Not even one is known of some terminals.
+    usize::from(columns.max(USUAL))
 }
 
 /// Writes to standard output, now. Errors where not all of it can be written.

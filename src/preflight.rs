@@ -8,7 +8,7 @@ use std::path::Path;
 pub enum Error {
     #[error("this kernel ({0}) has no sched_ext: boot Linux 6.16 or newer built with CONFIG_SCHED_CLASS_EXT=y")]
     NoSchedExt(String),
-    #[error("loading a scheduler needs CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: run it as root, with sudo for example")]
+    #[error("loading BPF programs needs CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: run it as root, with sudo for example")]
     NotAllowed,
     #[error("this kernel ({0}) does not describe its types: boot one built with CONFIG_DEBUG_INFO_BTF=y (/sys/kernel/btf/vmlinux is missing)")]
     NoBtf(String),
@@ -39,6 +39,11 @@ pub fn run() -> Result<(), Error> {
     check(&look())
 }
 
+/// Is all there that other BPF programs need?
+pub fn bpf() -> Result<(), Error> {
+    check_bpf(&look())
+}
+
 /// Can the CONFIG_ values be read that a BPF object may ask for?
 pub fn kconfig() -> Result<(), Error> {
     let release = release();
@@ -48,14 +53,22 @@ pub fn kconfig() -> Result<(), Error> {
     found.then_some(()).ok_or(Error::NoKconfig(release))
 }
 
+/// What sched_ext does, in the kernel's word; none where there is no sched_ext.
+pub fn state() -> Option<String> {
+    Some(sched_ext("state")?.trim().into())
+}
+
+fn sched_ext(file: &str) -> Option<String> {
+    std::fs::read_to_string(Path::new("/sys/kernel/sched_ext").join(file)).ok()
+}
+
 /// The name of the scheduler that is loaded, if one is.
 pub fn loaded() -> Option<String> {
-    let read = |name: &str| std::fs::read_to_string(Path::new("/sys/kernel/sched_ext").join(name));
-    if read("state").ok()?.trim() == "disabled" {
+    if state()? == "disabled" {
         return None;
     }
     // While one is being enabled or disabled it may have no name.
-    let name = read("root/ops").unwrap_or_default();
+    let name = sched_ext("root/ops").unwrap_or_default();
     Some(match name.trim() {
         "" => "that is just being changed".into(),
         name => name.into(),
@@ -88,20 +101,26 @@ fn capabilities(status: &str) -> u64 {
 }
 
 fn check(found: &Found) -> Result<(), Error> {
-    let has = |wanted: u64| found.capabilities & wanted == wanted;
     if !found.sched_ext {
         return Err(Error::NoSchedExt(found.release.clone()));
     }
+    check_bpf(found)?;
+    match &found.loaded {
+        Some(name) => Err(Error::Loaded(name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Can BPF programs be loaded?
+fn check_bpf(found: &Found) -> Result<(), Error> {
+    let has = |wanted: u64| found.capabilities & wanted == wanted;
     if !has(CAP_SYS_ADMIN) && !has(CAP_BPF | CAP_PERFMON) {
         return Err(Error::NotAllowed);
     }
     if !found.btf {
         return Err(Error::NoBtf(found.release.clone()));
     }
-    match &found.loaded {
-        Some(name) => Err(Error::Loaded(name.clone())),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -162,6 +181,8 @@ mod tests {
             }),
             Err(Error::NoBtf("7.2.0".into()))
         );
+        // They need no sched_ext, and disturb nobody.
+        assert_eq!(check_bpf(&no_sched_ext), Ok(()));
         let loaded = Found {
             loaded: Some("bpfland_1".into()),
             ..good()

@@ -11,8 +11,8 @@ use crate::preflight;
 use crate::telemetry::{Cpu, Cpus, Episode, Exited, Task, TaskStats, Telemetry};
 use scx_stats::prelude::*;
 use serde::de::DeserializeOwned;
-use std::io::Write;
-use std::time::Duration;
+use std::io::{self, ErrorKind, Write};
+use std::time::{Duration, Instant};
 
 /// What a connection may want to know of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,20 @@ pub enum Error {
     NotRunning,
     #[error("the scheduler that is running is {0}, not scx_freqlock")]
     Other(String),
+    #[error("only root may ask the running scx_freqlock: run this as root, with sudo for example")]
+    NotAllowed,
     #[error("the running scx_freqlock does not answer: {0}")]
     NoAnswer(String),
+}
+
+impl Error {
+    /// Why a running scheduler could not be asked.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(ErrorKind::PermissionDenied) => Self::NotAllowed,
+            _ => Self::NoAnswer(format!("{error:#}")),
+        }
+    }
 }
 
 type Data = StatsServerData<Request, Response>;
@@ -163,19 +175,41 @@ pub fn fetch<T: DeserializeOwned>(target: &str) -> Result<T, Error> {
     let answer = StatsClient::new()
         .connect(Some(ANSWER_WITHIN_MS))
         .and_then(|mut client| client.request("stats", vec![("target".into(), target.into())]));
-    answer.map_err(|e| Error::NoAnswer(format!("{e:#}")))
+    answer.map_err(|error| Error::of(&error))
 }
 
 const ANSWER_WITHIN_MS: u64 = 5000;
 
-/// Prints what happens, again and again, until that fails.
+/// Prints what happens in the scheduler of this process, again and again, until that fails.
+pub fn print(interval: Duration) -> anyhow::Result<()> {
+    print_until(interval, || false)
+}
+
+/// The same of the running one, until it has ended: an error that says so. One that loads
+/// itself again is waited for.
 pub fn monitor(interval: Duration) -> anyhow::Result<()> {
-    scx_utils::monitor_stats::<Metrics>(
-        &[],
-        interval,
-        || false,
-        |metrics| Ok(output::print(metrics.table() + "\n")?),
-    )
+    running()?;
+    let mut seen = Instant::now();
+    print_until(interval, || {
+        if running().is_ok() {
+            seen = Instant::now();
+        }
+        seen.elapsed() > GONE
+    })
+    .map_err(|error| match error.downcast::<output::Error>() {
+        Ok(error) => anyhow::Error::new(error),
+        Err(error) => Error::of(&error).into(),
+    })?;
+    Ok(running()?)
+}
+
+/// A scheduler that does not come back for so long has ended.
+const GONE: Duration = Duration::from_secs(5);
+
+fn print_until(interval: Duration, is_over: impl FnMut() -> bool) -> anyhow::Result<()> {
+    scx_utils::monitor_stats::<Metrics>(&[], interval, is_over, |metrics| {
+        Ok(output::print(metrics.table() + "\n")?)
+    })
 }
 
 #[cfg(test)]

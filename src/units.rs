@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Numbers for people, and the time of day.
+//! Numbers and lines for people, and the time of day.
 
 use std::time::UNIX_EPOCH;
 
@@ -30,6 +30,28 @@ pub fn time(ns: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// Lines of at most `width` columns, set in by `indent`, each with its end. A longer word
+/// has a line of its own.
+pub fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = usize::MAX;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column.saturating_add(1 + length) <= width {
+            lines.push(' ');
+            column += 1 + length;
+        } else {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            lines.extend(std::iter::repeat_n(' ', indent));
+            column = indent + length;
+        }
+        lines += word;
+    }
+    lines + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +67,16 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrapped("aa bb cc", 2, 7), "  aa bb\n  cc\n");
+        assert_eq!(
+            wrapped("longer than it may be", 0, 4),
+            "longer\nthan\nit\nmay\nbe\n"
+        );
+        assert_eq!(wrapped("", 2, 7), "\n");
     }
 
     #[test]

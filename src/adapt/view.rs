@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is told of trials: each decision as a line, and all of it as a table.
 
+use crate::output::Format;
 use crate::units::utc;
 use clap::Args;
 use comfy_table::{presets, Table};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Print the modes that --adapt has found for each context, what it tries now, and its
-/// latest decisions
+/// Print the modes that --adapt has found for each context
+///
+/// And what it tries now, and its latest decisions.
 #[derive(Debug, Args)]
 pub struct AdaptArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// What became of one trial. Scores are medians of its slots.

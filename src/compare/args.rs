@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::machine::Arch;
+use crate::number::whole;
 
 /// Compare schedulers on workloads, in interleaved runs
 ///
@@ -31,15 +32,15 @@ pub struct Args {
     pub schedulers: Vec<String>,
 
     /// Rounds that count; fewer than 6 give no 95% interval
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole(1..=10_000u32))]
     pub runs: u32,
 
     /// Rounds before those that count
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=1_000u32))]
     pub warmup: u32,
 
     /// Begin no round that would end later than this; one is made in any case
-    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "MINUTES", value_parser = whole(1..=10_000u64))]
     pub minutes: Option<u64>,
 
     /// The scheduler to compare with [default: eevdf, or else the first]
@@ -72,15 +73,15 @@ pub struct Args {
     pub arch: Arch,
 
     /// Rounds on the simulated machine: each has a seed and a start time of its own
-    #[arg(long, value_name = "N", requires = "machine", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", requires = "machine", default_value_t = 10, value_parser = whole(1..=10_000u32))]
     pub seeds: u32,
 
     /// Simulated machines that run at a time [default: one to each CPU here]
-    #[arg(long, value_name = "N", requires = "machine", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    #[arg(long, value_name = "N", requires = "machine", value_parser = whole(1..=1_000usize))]
     pub jobs: Option<usize>,
 
     /// Take only so many CPUs of the simulated machine
-    #[arg(long, value_name = "N", requires = "machine")]
+    #[arg(long, value_name = "N", requires = "machine", value_parser = whole(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
     /// Moves of tasks cost what the simulated machine's file says
@@ -98,7 +99,7 @@ pub struct Args {
     pub record: Option<PathBuf>,
 
     /// A run that takes longer has failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 }
 

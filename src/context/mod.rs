@@ -22,8 +22,10 @@ use crate::control::{field, text};
 use crate::foreign::Foreign;
 use crate::intf;
 use crate::knobs::Tunables;
-use crate::output;
+use crate::output::{self, Format};
 use comfy_table::{presets, ContentArrangement, Table};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Read at start where no other file is named, if it is there.
@@ -35,7 +37,7 @@ pub const MAX_CONTEXTS: usize = intf::fl_consts_FL_MAX_CONTEXTS as usize;
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         path: PathBuf,
         source: std::io::Error,
@@ -103,25 +105,62 @@ impl Context {
     }
 }
 
+#[derive(Debug, clap::Args)]
+pub struct ContextsArgs {
+    #[arg(default_value = DEFAULT_FILE, value_name = "FILE")]
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// A context as it is listed.
+#[derive(Debug, Serialize)]
+struct Listed {
+    /// By which `explain` names it.
+    number: usize,
+    line: usize,
+    name: Option<Foreign>,
+    /// Which tasks it is for, in words.
+    r#match: Foreign,
+    values: BTreeMap<&'static str, String>,
+}
+
 /// Reads a file and prints what it says, as the scheduler would take it.
-pub fn print(path: &Path) -> anyhow::Result<()> {
-    let Contexts(contexts) = Contexts::load(path)?;
+pub fn print(args: &ContextsArgs) -> anyhow::Result<()> {
+    let Contexts(contexts) = Contexts::load(&args.file)?;
+    let listed = (1..).zip(&contexts).map(|(number, context)| Listed {
+        number,
+        line: context.line,
+        name: context.name.clone(),
+        r#match: context.rule.to_string().into(),
+        values: (context.values.iter())
+            .map(|value| (value.key, text(value.key, value.value)))
+            .collect(),
+    });
+    output::show(args.format.json, &listed.collect::<Vec<_>>(), |listed| {
+        table(listed)
+    })
+}
+
+fn table(listed: &[Listed]) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(["", "line", "name", "match", "values"]);
-    for (i, context) in contexts.iter().enumerate() {
-        let values: Vec<String> = (context.values.iter())
-            .map(|v| format!("{}={}", v.key, text(v.key, v.value)))
-            .collect();
+    for context in listed {
+        let values = context
+            .values
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
         table.add_row([
-            (i + 1).to_string(),
+            context.number.to_string(),
             context.line.to_string(),
             (context.name.as_ref()).map_or(String::new(), ToString::to_string),
-            context.rule.to_string(),
-            values.join(" "),
+            context.r#match.to_string(),
+            values.collect::<Vec<_>>().join(" "),
         ]);
     }
-    Ok(output::print(format!("{table}\n"))?)
+    format!("{table}\n")
 }

@@ -2,38 +2,48 @@
 //! The commands that ask a running scheduler for its knobs and contexts.
 
 use super::keys::{Keys, SETTABLE};
-use super::{find, names, text, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
+use super::{find, names, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
 use crate::adapt::{AdaptArgs, Status};
-use crate::knobs::{Knob, Tunables, KNOBS};
-use crate::mode::Mode;
-use crate::output;
+use crate::number::whole;
+use crate::output::{self, Format};
 use crate::stats;
 use anyhow::{bail, Context, Result};
-use clap::{Args, ValueEnum};
-use comfy_table::{presets, ContentArrangement, Table};
-use std::io::{self, BufRead, BufReader, Write};
+use clap::Args;
+use serde::ser::{SerializeMap, Serializer};
+use serde::Serialize;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// A scheduler that loads itself again answers after that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Change knobs of the running scheduler: all that are named, or none of them
+/// Change knobs of the running scheduler
+///
+/// All that are named are changed, or none of them.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// `mode`, or a knob as `scx_freqlock knobs` lists it, and its new value
     #[arg(required = true, value_name = "KEY=VALUE", hide_possible_values = true,
           value_parser = Keys::new(Assignment::parse, || SETTABLE.iter().map(String::as_str).collect()))]
     assignments: Vec<Assignment>,
+
+    #[command(flatten)]
+    format: Format,
 }
 
-/// Print the values of knobs of the running scheduler, as set takes them
+/// Print the values of knobs of the running scheduler
+///
+/// As set takes them.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Those to print; without any, all
     #[arg(value_name = "KEY", hide_possible_values = true,
           value_parser = Keys::new(parse_key, || names().collect()))]
     keys: Vec<String>,
+
+    #[command(flatten)]
+    format: Format,
 }
 
 fn parse_key(key: &str) -> Result<String, Error> {
@@ -44,20 +54,22 @@ fn parse_key(key: &str) -> Result<String, Error> {
 }
 
 pub fn set(args: &SetArgs) -> Result<()> {
-    print_changes(&changed(ask(&Request::Set(args.assignments.clone()))?)?)
+    let answer = ask(&Request::Set(args.assignments.clone()))?;
+    print_changes(&args.format, &changed(answer)?)
 }
 
-pub fn undo() -> Result<()> {
-    print_changes(&changed(ask(&Request::Undo)?)?)
+pub fn undo(format: &Format) -> Result<()> {
+    print_changes(format, &changed(ask(&Request::Undo)?)?)
 }
 
 pub fn get(args: &GetArgs) -> Result<()> {
     let values = values()?;
     let adapts = values.contains(&Assignment::new("adapt", 1));
     let wanted = |key: &String| args.keys.is_empty() || args.keys.contains(key);
-    let lines = (values.into_iter().filter(|value| wanted(&value.key)))
-        .map(|Assignment { key, value }| format!("{key}={value}\n"));
-    output::print(lines.collect::<String>())?;
+    let values = Values(values.into_iter().filter(|v| wanted(&v.key)).collect());
+    output::show(args.format.json, &values, |Values(values)| {
+        values.iter().map(|value| format!("{value}\n")).collect()
+    })?;
     if adapts && wanted(&MODE.into()) {
         // Not among the values, which set takes as they are.
         let status = adaptive()?;
@@ -71,9 +83,25 @@ pub fn get(args: &GetArgs) -> Result<()> {
     Ok(())
 }
 
+/// One object: numbers, and the mode's name.
+struct Values(Vec<Assignment>);
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for Assignment { key, value } in &self.0 {
+            match value.parse::<u64>() {
+                Ok(number) => map.serialize_entry(key, &number)?,
+                Err(_) => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
 /// Prints what --adapt has found and decided.
 pub fn adapt(args: &AdaptArgs) -> Result<()> {
-    output::show(args.json, &adaptive()?, |status| status.to_string())
+    output::show(args.format.json, &adaptive()?, |status| status.to_string())
 }
 
 fn adaptive() -> Result<Box<Status>> {
@@ -84,73 +112,41 @@ fn adaptive() -> Result<Box<Status>> {
 }
 
 /// Prints the changes that could be taken back, with who made them and when.
-pub fn changes() -> Result<()> {
+pub fn changes(format: &Format) -> Result<()> {
     match ask(&Request::Changes)? {
-        Answer::Changes(changes) => print_changes(&changes),
+        Answer::Changes(changes) => print_changes(format, &changes),
         other => unexpected(other),
     }
 }
 
 /// Has the running scheduler read its file of contexts again, and prints what it has then.
-pub fn reload() -> Result<()> {
+pub fn reload(format: &Format) -> Result<()> {
     match ask(&Request::Reload)? {
-        Answer::Reloaded(contexts) => Ok(output::print(contexts + "\n")?),
+        Answer::Reloaded(contexts) => {
+            output::show(format.json, &contexts, |contexts| format!("{contexts}\n"))
+        }
         other => unexpected(other),
     }
 }
 
-/// Say which context a task is in, why, and what values its knobs have
+/// Say which context a task is in, why, and its knobs
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The number of a process or of a thread
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = whole(1..=i32::MAX as u32))]
     pid: u32,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 pub fn explain(args: &ExplainArgs) -> Result<()> {
     match ask(&Request::Explain(args.pid))? {
-        Answer::Explained(explained) => output::show(args.json, &explained, |e| e.to_string()),
+        Answer::Explained(explained) => {
+            output::show(args.format.json, &explained, |e| e.to_string())
+        }
         other => unexpected(other),
     }
-}
-
-/// Prints the table of knobs; it needs no scheduler.
-pub fn knobs() -> Result<()> {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(["name", "unit", "range", "default", "changes", "meaning"]);
-    let modes: Vec<_> = Mode::value_variants().iter().map(|m| m.name()).collect();
-    let default = text(MODE, Tunables::new(Mode::Auto).mode);
-    let meaning = "Where forked and woken tasks go";
-    table.add_row([
-        MODE,
-        "",
-        &modes.join(", "),
-        &default,
-        "live, by context",
-        meaning,
-    ]);
-    for knob in KNOBS {
-        table.add_row([
-            knob.name,
-            knob.unit,
-            &format!("{}..{}", knob.min, knob.max),
-            &knob.default.to_string(),
-            match knob {
-                Knob { task: true, .. } => "live, by context",
-                Knob { live: true, .. } => "live",
-                _ => "at start",
-            },
-            knob.meaning,
-        ]);
-    }
-    Ok(output::print(format!("{table}\n"))?)
 }
 
 fn values() -> Result<Vec<Assignment>> {
@@ -167,24 +163,26 @@ fn changed(answer: Answer) -> Result<Vec<Change>> {
     }
 }
 
-fn print_changes(changes: &[Change]) -> Result<()> {
-    let lines = changes.iter().map(|change| format!("{change}\n"));
-    Ok(output::print(lines.collect::<String>())?)
+fn print_changes(format: &Format, changes: &[Change]) -> Result<()> {
+    output::show(format.json, &changes, |changes| {
+        changes.iter().map(|change| format!("{change}\n")).collect()
+    })
 }
 
-fn unexpected<T>(answer: Answer) -> Result<T> {
+pub(super) fn unexpected<T>(answer: Answer) -> Result<T> {
     match answer {
         Answer::Error(why) => bail!(why),
         other => bail!("the scheduler answered something else: {other:?}"),
     }
 }
 
-fn ask(request: &Request) -> Result<Answer> {
+pub(super) fn ask(request: &Request) -> Result<Answer> {
     let stream = UnixStream::connect(SOCKET).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            anyhow::Error::new(stats::Error::NotRunning)
-        }
-        _ => anyhow::Error::new(error).context(format!("cannot connect to {SOCKET}")),
+        // Another scheduler may be.
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => stats::running()
+            .err()
+            .unwrap_or_else(|| stats::Error::NoAnswer(format!("nobody listens at {SOCKET}"))),
+        _ => stats::Error::of(&error.into()),
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_string(request)?;

@@ -39,6 +39,7 @@ fn request() -> impl Strategy<Value = Request> {
         2 => Just(Request::Undo),
         1 => Just(Request::Get),
         1 => Just(Request::Changes),
+        1 => Just(Request::Status),
         1 => Just(Request::Reload),
         1 => any::<u32>().prop_map(Request::Explain),
     ]

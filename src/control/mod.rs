@@ -4,14 +4,16 @@
 //!
 //! A request is a line of JSON, [`Request`], and so is its answer, [`Answer`].
 //! [`state`] decides what a request does, [`server`] listens, [`client`] asks and
-//! prints, [`keys`] are what it may name.
+//! prints, [`status`] too, [`keys`] are what it may name, [`list`] shows that.
 
 pub mod client;
 #[cfg(test)]
 mod fuzz;
 mod keys;
+pub mod list;
 mod server;
 mod state;
+pub mod status;
 
 pub use server::{Asked, Server};
 pub use state::Settings;
@@ -24,6 +26,7 @@ use crate::names::{did_you_mean, nearest};
 use crate::units::utc;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use status::Running;
 use std::fmt;
 
 /// Where the running scheduler listens; only its own user can connect.
@@ -48,6 +51,8 @@ pub enum Request {
     Explain(u32),
     /// What --adapt has found and decided.
     Adapt,
+    /// How it runs.
+    Status,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +67,7 @@ pub enum Answer {
     Reloaded(String),
     Explained(Box<Explained>),
     Adapt(Box<Status>),
+    Status(Box<Running>),
     Error(String),
 }
 
@@ -71,6 +77,12 @@ pub enum Answer {
 pub struct Assignment {
     pub key: String,
     pub value: String,
+}
+
+impl fmt::Display for Assignment {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
 }
 
 /// One knob, changed.

@@ -9,9 +9,9 @@ use crossbeam::channel::{bounded, Receiver, Sender};
 use log::warn;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,8 @@ const MAX_LINE: u64 = 64 << 10;
 const MAX_CONNECTIONS: usize = 32;
 /// Who says nothing for so long is closed, too.
 const SILENCE: Duration = Duration::from_secs(5);
+/// In the socket's folder.
+const LOCK: &str = "lock";
 /// Until the next try when the system has no file or thread to give.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -38,15 +40,30 @@ pub struct Asked {
 /// The socket, for as long as this lives.
 pub struct Server {
     path: PathBuf,
+    /// Nobody else has one in this folder meanwhile.
+    _lock: File,
 }
 
+/// The other one may have begun a moment ago: the kernel does not know of it before it is
+/// calibrated and loaded.
+#[derive(Debug, thiserror::Error)]
+#[error("scx_freqlock runs already, or is about to, as process {0}: end it first")]
+struct Running(String);
+
 impl Server {
-    /// Listens at `path`, in a folder of its own. Errors where it cannot be made.
+    /// Listens at `path`, in a folder of its own. Errors where it cannot be made, or
+    /// another process listens there: then what is that one's stays as it is.
     pub fn start(path: &Path) -> Result<(Self, Receiver<Asked>)> {
-        let listener =
-            listen(path).with_context(|| format!("cannot listen at {}", path.display()))?;
+        let dir = path.parent().context("no folder for the control socket")?;
+        let cannot = || format!("cannot listen at {}", path.display());
+        make(dir).with_context(cannot)?;
+        let lock = lock(&dir.join(LOCK))?;
+        let listener = listen(path).with_context(cannot)?;
         let (to, requests) = bounded(MAX_CONNECTIONS);
-        let server = Self { path: path.into() };
+        let server = Self {
+            path: path.into(),
+            _lock: lock,
+        };
         thread::Builder::new()
             .name("control".into())
             .spawn(move || accept(&listener, &to))?;
@@ -61,13 +78,39 @@ impl Drop for Server {
     }
 }
 
-/// Nobody but this user gets there: who connects between the two calls is refused by his
-/// credentials, and nobody else may write to the folder, which others may pass through
-/// to the page of CPUs.
-fn listen(path: &Path) -> Result<UnixListener> {
-    let dir = path.parent().context("no folder")?;
+/// Nobody else may write to the folder, which others may pass through to the page of CPUs.
+fn make(dir: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o711).create(dir)?;
-    fs::set_permissions(dir, Permissions::from_mode(0o711))?;
+    Ok(fs::set_permissions(dir, Permissions::from_mode(0o711))?)
+}
+
+/// Locks a file, which says who has it, as long as it is open. It is never removed: then
+/// there could be two.
+fn lock(path: &Path) -> Result<File> {
+    let cannot = || format!("cannot lock {}", path.display());
+    let mut file = (File::options().read(true).write(true).create(true))
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            (&mut file).take(20).read_to_string(&mut pid).ok();
+            return Err(Running(pid.trim().into()).into());
+        }
+        Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .with_context(cannot)?;
+    Ok(file)
+}
+
+/// Nobody but this user gets there: who connects between the two calls is refused by his
+/// credentials.
+fn listen(path: &Path) -> Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -242,6 +285,21 @@ pub(super) mod tests {
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(running.dir.path().join("folder")), 0o711);
         assert_eq!(mode(running.dir.path().join("folder/control")), 0o600);
+    }
+
+    #[test]
+    fn a_second_one_names_the_first_and_leaves_it_alone() {
+        let running = start();
+        let path = running.dir.path().join("folder/control");
+        let second = Server::start(&path).err().unwrap().to_string();
+        let first = format!("process {}: end it first", std::process::id());
+        assert!(second.ends_with(&first), "{second}");
+        assert_eq!(running.answers(b"\"undo\"\n").len(), 1);
+        let Running { dir, _server } = running;
+        drop(_server);
+        assert!(!path.exists());
+        Server::start(&path).unwrap();
+        drop(dir);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! The values and contexts in force and what became of them: requests that change them
 //! do so wholly or not at all, and those of knobs can be taken back one after the other.
 
+use super::status::Running;
 use super::{field, names, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
 use crate::adapt::{Adapter, Decision, Done, Group, Status, Tuning};
 use crate::context::{Explained, InForce, Seen};
@@ -25,6 +26,7 @@ pub struct Settings {
     adapter: Option<Adapter>,
     /// Somebody has set the mode, which is not to be tried then.
     mode_is_set: bool,
+    begun: Instant,
 }
 
 /// What one request changed.
@@ -43,6 +45,7 @@ impl Settings {
             changes: VecDeque::new(),
             adapter: None,
             mode_is_set: false,
+            begun: Instant::now(),
         }
     }
 
@@ -140,7 +143,8 @@ impl Settings {
             Request::Undo => self.undo(by, at).map(Answer::Changed),
             Request::Reload => self.reload().map(Answer::Reloaded),
             Request::Explain(pid) => self.explain(*pid, look).map(Answer::Explained),
-            Request::Adapt => self.status().map(Answer::Adapt),
+            Request::Adapt => self.trials().map(Answer::Adapt),
+            Request::Status => Ok(Answer::Status(Box::new(self.running()))),
         };
         answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")))
     }
@@ -152,11 +156,30 @@ impl Settings {
         Ok(self.contexts.to_string())
     }
 
-    fn status(&self) -> Result<Box<Status>> {
+    fn trials(&self) -> Result<Box<Status>> {
         let adapter = self.adapter.as_ref().ok_or(Error::NotAdaptive)?;
         Ok(Box::new(
             adapter.status(Instant::now(), &Tuning::from(&self.tunables)),
         ))
+    }
+
+    /// What can be told of it here.
+    fn running(&self) -> Running {
+        let values = self.values();
+        let mut defaults = Tunables::new(Mode::Auto);
+        let mode = values.iter().find(|value| value.key == MODE);
+        Running {
+            pid: std::process::id(),
+            uptime_s: self.begun.elapsed().as_secs(),
+            mode: mode.map_or(String::new(), |mode| mode.value.clone()),
+            contexts: self.contexts.to_string(),
+            knobs: (values.into_iter().filter(|value| value.key != MODE))
+                .filter(|Assignment { key, value }| {
+                    field(&mut defaults, key).is_some_and(|default| text(key, *default) != *value)
+                })
+                .collect(),
+            ..Running::default()
+        }
     }
 
     fn explain(

@@ -7,10 +7,12 @@ use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
 use crate::foreign::Foreign;
-use crate::output;
+use crate::number::whole;
+use crate::output::{self, Format};
 use crate::stats;
 use crate::units::time;
 use anyhow::{bail, Result};
+use clap::ArgGroup;
 use comfy_table::{presets, CellAlignment, Table};
 use procfs::process::Process;
 use serde::Serialize;
@@ -18,25 +20,25 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Print how many CPUs a process or a cgroup can count on now, and what limits it
+/// Print how many CPUs a process or cgroup can count on, and why
 ///
 /// That is the least of what its affinity allows, what the quotas of its cgroups allow,
 /// and what its neighbours leave it: how much it would have had in the last period if it
 /// had wanted all that it could get. A running scx_freqlock writes all of that to a page
 /// which anybody may read, and programs too (lib/cpus_page.h).
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("whose").args(["pid", "cgroup"]).required(true))]
 pub struct CpusArgs {
     /// The number of a process
-    #[arg(value_name = "PID", required_unless_present = "cgroup")]
+    #[arg(value_name = "PID", value_parser = whole(1..=i32::MAX as u32))]
     pub pid: Option<u32>,
 
     /// Of a cgroup and those below it instead, by its path as in /proc/PID/cgroup
-    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
+    #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
 
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +93,7 @@ pub fn print(args: &CpusArgs) -> Result<()> {
         (None, Some(cgroup)) => of_cgroup(cgroup)?,
         (None, None) => bail!("neither a process nor a cgroup is named"),
     };
-    output::show(args.json, &told, Told::text)
+    output::show(args.format.json, &told, Told::text)
 }
 
 fn of_process(pid: u32) -> Result<Told> {

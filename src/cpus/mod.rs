@@ -5,10 +5,12 @@
 //!
 //! [`ledger`] reads what the BPF side entered for a period, [`keeper`] knows who there is,
 //! [`quota`] what cgroups allow, [`count`] makes CPUs of that, [`share`] being the
-//! arithmetic, [`page`] is what others see, and [`client`] prints it.
+//! arithmetic, [`page`] is what others see, and [`client`] prints it. [`ignored`] is what
+//! cgroups ask of the scheduler in vain.
 
 mod client;
 mod count;
+mod ignored;
 mod keeper;
 mod layout;
 mod ledger;
@@ -18,6 +20,7 @@ mod quota;
 mod share;
 
 pub use client::{print, CpusArgs};
+pub use ignored::ignored;
 pub use ledger::Living;
 
 use anyhow::Result;

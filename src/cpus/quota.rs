@@ -74,7 +74,11 @@ impl Hierarchy {
 
     /// CPUs that the cgroup itself may use; none if it has no quota.
     pub fn quota(&self, cgroup: &str) -> Option<f64> {
-        let folder = self.folder(cgroup);
+        self.quota_in(&self.folder(cgroup))
+    }
+
+    /// The same of the cgroup that has this folder.
+    pub fn quota_in(&self, folder: &Path) -> Option<f64> {
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
         match self.version {
             Version::V2 => parse(&read("cpu.max")?),
@@ -116,7 +120,7 @@ fn parse(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -136,7 +140,7 @@ mod tests {
         assert_eq!(above(""), None);
     }
 
-    fn hierarchy(version: Version, files: &[(&str, &str)]) -> (tempfile::TempDir, Hierarchy) {
+    pub fn hierarchy(version: Version, files: &[(&str, &str)]) -> (tempfile::TempDir, Hierarchy) {
         let dir = tempfile::tempdir().unwrap();
         for (file, text) in files {
             let path = dir.path().join(file);

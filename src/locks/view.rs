@@ -5,6 +5,7 @@ use super::names::Names;
 use super::{LockProfile, LockProfiles};
 use crate::foreign::Foreign;
 use crate::interval;
+use crate::number::whole;
 use crate::output;
 use crate::stats::{self, target};
 use crate::telemetry::Filter;
@@ -15,9 +16,9 @@ use comfy_table::{presets, CellAlignment, Table};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Print the locks that tasks waited for: how long, and what became of the holders
+/// Print the locks that tasks waited for
 ///
-/// Of a lock is known when a task sleeps for it and its holder can be told, or what
+/// That is how long, and what became of the holders. Of a lock is known when a task sleeps for it and its holder can be told, or what
 /// its threads say by hints. Times are of waits that are over;
 /// p50 and p99 are up to a quarter too long.
 #[derive(Debug, clap::Args)]
@@ -54,7 +55,7 @@ pub struct Choice {
     pub sort: Sort,
 
     /// So many locks at most
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(0..=usize::MAX))]
     pub top: usize,
 }
 

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::kit::Arch;
 use super::Error;
+use crate::number::whole;
+use crate::output::Format;
 
-/// Run commands on a simulated machine, whose CPUs change their speed
+/// Run commands on a simulated machine, whose speeds change
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Args {
     /// List the machines
@@ -14,6 +16,9 @@ pub enum Args {
         /// Folder of the machines [default: machine here or above the program]
         #[arg(long, value_name = "DIR")]
         machines: Option<PathBuf>,
+
+        #[command(flatten)]
+        format: Format,
     },
     Run(RunArgs),
     Check(CheckArgs),
@@ -39,11 +44,11 @@ pub struct CheckArgs {
     pub kit: PathBuf,
 
     /// Machines that run at a time [default: one to each CPU here]
-    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]
     pub jobs: Option<usize>,
 
     /// Kill a machine after so many seconds of the host's time
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 }
 
@@ -65,7 +70,7 @@ pub struct RunArgs {
     pub machine: String,
 
     /// Where the guest's random numbers start
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u32::MAX))]
     pub seed: u32,
 
     /// Architecture of the machine
@@ -73,11 +78,11 @@ pub struct RunArgs {
     pub arch: Arch,
 
     /// Take only so many of the machine's CPUs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
     /// Memory of the guest [default: as the machine's file says]
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    #[arg(long, value_name = "MB", value_parser = whole(64..=1_048_576u32))]
     pub memory_mb: Option<u32>,
 
     /// The scheduler: eevdf (the kernel's own), a mode of ours, or another
@@ -94,16 +99,16 @@ pub struct RunArgs {
     pub migration_cost: bool,
 
     /// Start the command so much later
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = whole(0..=1_000_000_000u64))]
     pub shift_us: u64,
 
     /// Give up when the command takes longer by the machine's own time, which
     /// passes quickly where the machine is idle
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole(1..=10_000_000u64))]
     pub limit_s: u64,
 
     /// Kill the machine after so many seconds of the host's time
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 
     /// Keep the record of the run there: run.json, timeline.svg, the plugin's

@@ -36,8 +36,16 @@ pub struct Report {
 pub enum Error {
     #[error("the report is not complete")]
     Incomplete,
-    #[error("{0}")]
-    Failed(String),
+    #[error("{}", .0.reason)]
+    Failed(Box<Failed>),
+}
+
+/// Why the guest gave up, and what the command had said until then.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub reason: String,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
 }
 
 pub fn script(
@@ -77,8 +85,14 @@ pub fn parse(report: &[u8]) -> Result<Report, Error> {
     if outputs.get(both..) != Some(b"end\n") {
         return Err(Error::Incomplete);
     }
+    let stderr = outputs[stdout..both].to_vec();
+    let stdout = outputs[..stdout].to_vec();
     if let Some(reason) = value("failed") {
-        return Err(Error::Failed(reason.into()));
+        return Err(Error::Failed(Box::new(Failed {
+            reason: reason.into(),
+            stdout,
+            stderr,
+        })));
     }
     let (Some(loaded), Some(Ok(status))) = (value("loaded"), value("status").map(str::parse))
     else {
@@ -87,8 +101,8 @@ pub fn parse(report: &[u8]) -> Result<Report, Error> {
     Ok(Report {
         status,
         loaded: loaded.into(),
-        stdout: outputs[..stdout].to_vec(),
-        stderr: outputs[stdout..both].to_vec(),
+        stdout,
+        stderr,
     })
 }
 
@@ -126,11 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_says_why_it_gave_up() {
-        let text = b"failed the scheduler did not start\nstdout 0\nstderr 0\n\nend\n";
+    fn a_guest_says_why_it_gave_up_and_what_there_was() {
+        let text = b"failed the scheduler ended: it said so\nstdout 3\nstderr 1\n\noutxend\n";
         assert_eq!(
             parse(text),
-            Err(Error::Failed("the scheduler did not start".into()))
+            Err(Error::Failed(Box::new(Failed {
+                reason: "the scheduler ended: it said so".into(),
+                stdout: b"out".to_vec(),
+                stderr: b"x".to_vec(),
+            })))
         );
     }
 

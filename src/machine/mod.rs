@@ -38,7 +38,7 @@ use serde::Serialize;
 
 use crate::compare::plan::{self, Programs};
 use crate::compare::process::Event;
-use crate::output;
+use crate::output::{self, Format};
 use description::Description;
 use flat::Variant;
 use guest::Scheduler;
@@ -319,8 +319,8 @@ fn write(path: &Path, data: &[u8]) -> Result<(), Error> {
 /// Does what the command line says. The status is the command's own.
 pub fn run(args: &Args) -> Result<ExitCode, Error> {
     match args {
-        Args::List { machines } => {
-            list(&args::machines_dir(machines.as_deref())?)?;
+        Args::List { machines, format } => {
+            list(&args::machines_dir(machines.as_deref())?, *format)?;
             Ok(ExitCode::SUCCESS)
         }
         Args::Run(args) => run_one(args),
@@ -328,13 +328,31 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     }
 }
 
-fn list(dir: &Path) -> Result<(), Error> {
-    let mut text = String::new();
+/// A machine as it is listed.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: String,
+    cpus: u32,
+    description: String,
+}
+
+fn list(dir: &Path, format: Format) -> Result<(), Error> {
+    let mut machines = Vec::new();
     for name in description::names(dir)? {
         let machine = Description::load(&name, dir)?;
-        text.push_str(&format!("{name:<18} {}\n", machine.description));
+        machines.push(Listed {
+            cpus: machine.cpus(),
+            description: machine.description,
+            name,
+        });
     }
-    to_stdout(&text)
+    let text = match format.json {
+        true => output::json(&machines, true).map_err(output::Error::Json)?,
+        false => (machines.iter())
+            .map(|machine| format!("{:<18} {}\n", machine.name, machine.description))
+            .collect(),
+    };
+    Ok(output::print(text)?)
 }
 
 fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
@@ -368,10 +386,13 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
         // Nobody listens any more once the run is over.
         interrupt.send(Event::Interrupted).ok();
     })?;
-    let outcome = simulate(&base, &job, &sender, &events)?;
-    to_stdout(&outcome.report.stdout)?;
-    // Standard error may be closed; there is nowhere left to say so.
-    std::io::stderr().write_all(&outcome.report.stderr).ok();
+    let outcome = simulate(&base, &job, &sender, &events).inspect_err(|error| {
+        // Why it failed is said after that, and is what counts.
+        if let Error::Qemu(qemu::Error::Guest(failed)) = error {
+            pass_on(&failed.stdout, &failed.stderr).ok();
+        }
+    })?;
+    pass_on(&outcome.report.stdout, &outcome.report.stderr)?;
     if let Some(to) = &args.record {
         keep(to, &base, &job, &outcome)?;
     }
@@ -386,6 +407,14 @@ fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
         record.begin_host_ns as f64 / 1e9,
     ));
     Ok(ExitCode::from(outcome.report.status))
+}
+
+/// What the command said.
+fn pass_on(stdout: &[u8], stderr: &[u8]) -> Result<(), Error> {
+    to_stdout(stdout)?;
+    // Standard error may be closed; there is nowhere left to say so.
+    std::io::stderr().write_all(stderr).ok();
+    Ok(())
 }
 
 fn to_stdout(data: impl AsRef<[u8]>) -> Result<(), Error> {

@@ -58,8 +58,8 @@ pub enum Error {
     Died { reason: String, console: String },
     #[error("the guest's kernel gave up: {line}{console}")]
     Panic { line: String, console: String },
-    #[error("the guest gave up: {0}")]
-    Guest(String),
+    #[error("the guest gave up: {}", .0.reason)]
+    Guest(Box<guest::Failed>),
     #[error("the command did not end within {} s of the host's time: machine killed{console}", .after.as_secs())]
     Timeout { after: Duration, console: String },
     #[error("the guest hangs: QEMU has done nothing for {} s, so nothing will happen in it any more: machine killed{console}", LOOK.as_secs() * u64::from(STALL_LOOKS))]
@@ -282,7 +282,7 @@ pub fn run(
     match guest::parse(&report) {
         Ok(report) if ended.status.success() => Ok(report),
         Ok(_) => Err(died(&ended, String::new())),
-        Err(guest::Error::Failed(reason)) => Err(Error::Guest(reason)),
+        Err(guest::Error::Failed(failed)) => Err(Error::Guest(failed)),
         Err(guest::Error::Incomplete) => {
             match panic_line(&fs::read(&files.console).unwrap_or_default()) {
                 Some(line) => Err(Error::Panic {

@@ -4,17 +4,19 @@
 
 use super::{Task, TaskStats, Telemetry, TASK_STATS};
 use crate::cgroups::is_below;
-use crate::foreign::Foreign;
+use crate::foreign::{Escaped, Foreign};
+use crate::number::whole;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 /// Whose figures are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Filter {
     /// Only this process
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole(1..=i32::MAX as u32))]
     pub pid: Option<u32>,
 
     /// Only names with this in them
@@ -40,6 +42,11 @@ impl Filter {
         filter
     }
 
+    /// Whether it takes all.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// True for what is of this process, has one of these names, and is in the cgroup
     /// whose path `path` tells.
     pub fn takes(&self, pid: u32, names: &[&Foreign], path: impl FnOnce() -> Foreign) -> bool {
@@ -47,6 +54,17 @@ impl Filter {
             && (self.comm.as_ref())
                 .is_none_or(|text| names.iter().any(|name| name.raw().contains(text)))
             && (self.cgroup.as_ref()).is_none_or(|above| is_below(path().raw(), above))
+    }
+}
+
+/// As it would be typed, harmless.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let texts = [&self.comm, &self.cgroup].into_iter().flatten();
+        let words: Vec<String> = (self.pid.iter().map(ToString::to_string))
+            .chain(texts.map(|text| Escaped(text).to_string()))
+            .collect();
+        f.write_str(&words.join(" "))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::cgroups::Cgroups;
 use crate::foreign::Foreign;
 use crate::histogram;
 use crate::interval;
+use crate::number::whole;
 use crate::output;
 use crate::stats::{self, target};
 use crate::units::time;
@@ -19,7 +20,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Print what was counted of tasks: time on a CPU and waiting, locks, inversions
+/// Print what tasks ran and waited, and priority inversions
 ///
 /// Tasks that exited count for their process while that lives, and for its command
 /// and cgroup after. Times are since the scheduler started, or since a task was born.
@@ -36,14 +37,14 @@ pub struct ReportArgs {
     pub sort: Order,
 
     /// So many lines at most
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(0..=usize::MAX))]
     pub top: usize,
 
     #[command(flatten)]
     pub filter: Filter,
 
     /// So many of the latest inversions
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(0..=usize::MAX))]
     pub episodes: usize,
 
     /// Keep all figures in this file, for --since
@@ -185,20 +186,21 @@ impl<'a> Report<'a> {
     }
 }
 
+/// First what no other tool tells, which fits into 80 columns.
 const COLUMNS: [&str; 13] = [
-    "nice",
-    "tasks",
-    "exited",
     "run",
     "speed",
     "wait",
-    "picked",
-    "moved",
-    "preempted",
+    "inverted",
     "lock wait",
     "held",
     "spin",
-    "inverted",
+    "nice",
+    "tasks",
+    "exited",
+    "picked",
+    "moved",
+    "preempted",
 ];
 
 impl Report<'_> {
@@ -220,24 +222,27 @@ impl Report<'_> {
             };
             let stats = &line.stats;
             cells.extend([
-                line.nice.to_string(),
-                line.tasks.to_string(),
-                line.exited.to_string(),
                 time(stats.run_ns),
                 format!("{}%", 100 * line.speed / 1024),
                 time(stats.wait_ns),
-                stats.picked.to_string(),
-                stats.moved.to_string(),
-                stats.preempted.to_string(),
+                time(stats.inversion_ns),
                 time(stats.lock_wait_ns),
                 time(stats.hold_ns),
                 time(stats.spin_ns),
-                time(stats.inversion_ns),
+                line.nice.to_string(),
+                line.tasks.to_string(),
+                line.exited.to_string(),
+                stats.picked.to_string(),
+                stats.moved.to_string(),
+                stats.preempted.to_string(),
             ]);
             table.add_row(cells);
         }
-        for column in table.column_iter_mut().skip(words.len()) {
-            column.set_cell_alignment(CellAlignment::Right);
+        for (place, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 1));
+            if place >= words.len() {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
         let total = &self.total;
         format!(

@@ -6,8 +6,9 @@
 mod screen;
 
 use crate::interval;
+use crate::number::whole;
 use crate::output;
-use crate::telemetry::{By, Look};
+use crate::telemetry::{By, Filter, Look};
 use anyhow::{Context, Result};
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -16,9 +17,12 @@ use screen::{Page, Screen, View};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Watch CPUs, tasks, locks and priority inversions of the running scheduler
+/// Watch CPUs, tasks, locks and inversions, again and again
 ///
 /// Figures are of the last interval; those of locks first since the scheduler started.
+/// The key / takes a filter: a number is a PID, what begins with a slash a cgroup, all else
+/// a part of a name. Arrows scroll, sideways too.
+///
 /// Where standard output is no terminal, plain text is printed once an interval.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
@@ -27,7 +31,7 @@ pub struct TopArgs {
     pub interval: Duration,
 
     /// End after so many looks
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub iterations: Option<u64>,
 
     /// What to show, or to show first
@@ -38,10 +42,8 @@ pub struct TopArgs {
     #[arg(long, value_enum, default_value_t = By::Task)]
     pub by: By,
 
-    /// Only tasks and locks of processes with this in their name, or of this PID, or of
-    /// this cgroup if it begins with a slash
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub filter: String,
+    #[command(flatten)]
+    pub filter: Filter,
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -51,7 +53,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 /// Watches until told to end, or until the scheduler has ended.
 pub fn run(args: &TopArgs) -> Result<()> {
     let locks = args.view == View::Locks;
-    let screen = Screen::new(args.view, args.by, &args.filter, Look::take(locks)?);
+    let screen = Screen::new(args.view, args.by, args.filter.clone(), Look::take(locks)?);
     if std::io::stdout().is_terminal() {
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
         // Keys do not come as signals then, but somebody may end it from elsewhere.

@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 const KEYS: &str = "q end  TAB view  b by  s sort  / filter  p pause  +- interval  arrows scroll";
+/// Columns that one key scrolls over.
+const SIDEWAYS: u16 = 10;
 /// Columns of a CPU.
 const CPU_WIDTH: usize = 26;
 /// Episodes that are shown.
@@ -52,11 +54,12 @@ pub struct Screen {
     by: By,
     order: Order,
     lock_order: Sort,
-    filter: String,
+    filter: Filter,
     /// What is being typed.
     typed: Option<String>,
     paused: bool,
-    scroll: u16,
+    /// Rows and columns that are scrolled over.
+    scroll: (u16, u16),
     now: Look,
     before: Look,
     cgroups: Cgroups,
@@ -64,16 +67,16 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new(view: View, by: By, filter: &str, first: Look) -> Self {
+    pub fn new(view: View, by: By, filter: Filter, first: Look) -> Self {
         Self {
             view,
             by,
             order: Order::default(),
             lock_order: Sort::default(),
-            filter: filter.into(),
+            filter,
             typed: None,
             paused: false,
-            scroll: 0,
+            scroll: (0, 0),
             before: first.clone(),
             now: first,
             cgroups: Cgroups::default(),
@@ -105,7 +108,9 @@ impl Screen {
                 KeyCode::Char(c) => typed.push(c),
                 KeyCode::Backspace => drop(typed.pop()),
                 KeyCode::Esc => self.typed = None,
-                KeyCode::Enter => self.filter = self.typed.take().unwrap_or_default(),
+                KeyCode::Enter => {
+                    self.filter = Filter::parse(&self.typed.take().unwrap_or_default());
+                }
                 _ => {}
             }
             return Page::Again(interval);
@@ -113,7 +118,7 @@ impl Screen {
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return Page::End,
             KeyCode::Tab => {
-                self.scroll = 0;
+                self.scroll = (0, 0);
                 self.view = neighbour(View::value_variants(), self.view, true);
                 if self.wants_locks() {
                     return Page::Look;
@@ -126,11 +131,13 @@ impl Screen {
             KeyCode::Char('p') => self.paused = !self.paused,
             KeyCode::Char('+') => return Page::Again(other(interval, true)),
             KeyCode::Char('-') => return Page::Again(other(interval, false)),
-            KeyCode::Down => self.scroll = self.scroll.saturating_add(1),
-            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
-            KeyCode::PageDown => self.scroll = self.scroll.saturating_add(20),
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(20),
-            KeyCode::Home => self.scroll = 0,
+            KeyCode::Down => self.scroll.0 = self.scroll.0.saturating_add(1),
+            KeyCode::Up => self.scroll.0 = self.scroll.0.saturating_sub(1),
+            KeyCode::PageDown => self.scroll.0 = self.scroll.0.saturating_add(20),
+            KeyCode::PageUp => self.scroll.0 = self.scroll.0.saturating_sub(20),
+            KeyCode::Right => self.scroll.1 = self.scroll.1.saturating_add(SIDEWAYS),
+            KeyCode::Left => self.scroll.1 = self.scroll.1.saturating_sub(SIDEWAYS),
+            KeyCode::Home => self.scroll = (0, 0),
             _ => {}
         }
         Page::Again(interval)
@@ -152,11 +159,10 @@ impl Screen {
 
     fn report(&mut self, lines: usize) -> Report<'_> {
         let cgroups = &mut self.cgroups;
-        let filter = Filter::parse(&self.filter);
         Report::new(
             (self.by, self.order),
             (lines, EPISODES),
-            &filter,
+            &self.filter,
             &self.now.telemetry,
             Some(&self.before.telemetry),
             |inode| cgroups.path(inode),
@@ -181,7 +187,7 @@ impl Screen {
             None => return String::new(),
         };
         let choice = Choice {
-            filter: Filter::parse(&self.filter),
+            filter: self.filter.clone(),
             sort: self.lock_order,
             top: lines.min(LOCKS),
             ..Choice::default()
@@ -225,10 +231,18 @@ impl Screen {
         .areas(area);
         frame.render_widget(Paragraph::new(self.head(rows - shown.min(rows))), head);
         frame.render_widget(Paragraph::new(self.cpu_lines(in_row)), cpus);
-        let lines = usize::from(area.height) + usize::from(self.scroll);
+        let lines = usize::from(area.height) + usize::from(self.scroll.0);
         let text = self.body(lines);
         let block = Block::bordered().title(self.title());
-        let body_text = Paragraph::new(text).block(block).scroll((self.scroll, 0));
+        // No further than to the end of the longest line.
+        let longest = text
+            .lines()
+            .map(|line| line.trim_end().chars().count())
+            .max();
+        let room = usize::from(block.inner(body).width);
+        let beyond = longest.unwrap_or(0).saturating_sub(room);
+        self.scroll.1 = self.scroll.1.min(u16::try_from(beyond).unwrap_or(u16::MAX));
+        let body_text = Paragraph::new(text).block(block).scroll(self.scroll);
         frame.render_widget(body_text, body);
         let bottom = match &self.typed {
             Some(typed) => format!("filter by name, PID or /cgroup: {}_", Escaped(typed)),
@@ -243,7 +257,7 @@ impl Screen {
             head += &format!(", {hidden} rows of them do not fit");
         }
         if !self.filter.is_empty() {
-            head += &format!("; only {}", Escaped(&self.filter));
+            head += &format!("; only {}", self.filter);
         }
         if self.paused {
             head += "; paused";
@@ -393,7 +407,7 @@ mod tests {
     }
 
     fn screen() -> Screen {
-        let mut screen = Screen::new(View::Tasks, By::Task, "", look(1000));
+        let mut screen = Screen::new(View::Tasks, By::Task, Filter::default(), look(1000));
         screen.take(look(2000));
         screen
     }
@@ -413,11 +427,34 @@ mod tests {
 
     /// The rows of a small terminal.
     fn drawn(screen: &mut Screen) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(160, 20)).unwrap();
+        drawn_on(screen, 160, 20)
+    }
+
+    fn drawn_on(screen: &mut Screen, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| screen.draw(frame)).unwrap();
         let buffer = terminal.backend().buffer();
         let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-        cells.chunks(160).map(|row| row.concat()).collect()
+        cells.chunks(width.into()).map(|row| row.concat()).collect()
+    }
+
+    #[test]
+    fn on_80_columns_there_is_what_no_other_top_has_and_the_rest_beside_it() {
+        let mut screen = screen();
+        let has = |rows: &[String], text: &str| rows.iter().any(|row| row.contains(text));
+        let rows = drawn_on(&mut screen, 80, 24);
+        for column in ["run", "speed", "inverted", "lock wait", "held", "spin"] {
+            assert!(has(&rows, column), "no {column}: {rows:#?}");
+        }
+        assert!(!has(&rows, "preempted"), "{rows:#?}");
+        for _ in 0..20 {
+            screen.key(KeyEvent::from(KeyCode::Right), SECOND);
+        }
+        let rows = drawn_on(&mut screen, 80, 24);
+        assert!(has(&rows, "preempted"), "{rows:#?}");
+        assert!(screen.scroll.1 < 100, "no further than to its end");
+        screen.key(KeyEvent::from(KeyCode::Home), SECOND);
+        assert!(has(&drawn_on(&mut screen, 80, 24), "maker"));
     }
 
     #[test]
@@ -524,7 +561,7 @@ mod tests {
         assert!(screen.body(40).contains("maker"), "a PID");
         press(&mut screen, "/q");
         screen.key(KeyEvent::from(KeyCode::Esc), SECOND);
-        assert_eq!(screen.filter, "7");
+        assert_eq!(screen.filter.to_string(), "7");
     }
 
     #[test]
@@ -532,7 +569,7 @@ mod tests {
         let mut look = look(2000);
         look.telemetry.tasks[0].comm = HOSTILE.into();
         look.telemetry.episodes[0].waiter_comm = HOSTILE.into();
-        let mut screen = Screen::new(View::Tasks, By::Task, "", Look::default());
+        let mut screen = Screen::new(View::Tasks, By::Task, Filter::default(), Look::default());
         screen.take(look);
         assert_harmless(&screen.text());
         press(&mut screen, "\t\t");

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{ensure, Context, Result};
 use freqlock::cost::{Cost, Sample};
+use freqlock::preflight;
 use libbpf_rs::btf::types::Func;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::libbpf_sys;
@@ -32,6 +33,7 @@ pub fn run(opts: &CostOpts) -> Result<u8> {
     let scheduler = loaded().context(
         "no sched_ext scheduler is loaded: start the one to measure first, for example `scx_freqlock`",
     )?;
+    preflight::bpf()?;
     let _counting = count()?;
     let before = samples();
     let start = Instant::now();
@@ -63,7 +65,7 @@ fn count() -> Result<OwnedFd> {
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     ensure!(
         fd >= 0,
-        "the kernel does not count the run time of BPF programs ({}): it needs root",
+        "the kernel does not count the run time of BPF programs: {}",
         std::io::Error::from_raw_os_error(-fd)
     );
     // SAFETY: the descriptor was just opened, and nothing else has it.

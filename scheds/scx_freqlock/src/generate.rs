@@ -2,9 +2,9 @@
 //! Manual pages and shell completions, made of the command line's definitions
 //! and of the table of knobs. `meson install` calls this; users need not.
 
-use crate::opts::Opts;
+use crate::opts;
 use anyhow::{Context, Result};
-use clap::{Args, Command, CommandFactory, Subcommand};
+use clap::{Args, Command, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::roff::{bold, italic, roman, Roff};
 use clap_mangen::Man;
@@ -37,7 +37,7 @@ enum What {
 pub fn run(opts: &GenerateOpts) -> Result<()> {
     match &opts.what {
         What::Man { dir } => {
-            let mut cmd = Opts::command();
+            let mut cmd = opts::command();
             cmd.build();
             write_pages(&cmd, dir)
         }
@@ -45,7 +45,7 @@ pub fn run(opts: &GenerateOpts) -> Result<()> {
             let mut text = Vec::new();
             clap_complete::generate(
                 *shell,
-                &mut without_hidden(&Opts::command()),
+                &mut without_hidden(&opts::command()),
                 NAME,
                 &mut text,
             );
@@ -59,7 +59,7 @@ pub fn run(opts: &GenerateOpts) -> Result<()> {
 
 /// Values of arguments without a flag, which the completions of fish leave out.
 fn fish_values() -> String {
-    let cmd = Opts::command();
+    let cmd = opts::command();
     let mut text = String::new();
     for sub in shown(&cmd) {
         let values = sub
@@ -122,7 +122,7 @@ fn page(cmd: &Command, name: &str, to: &mut dyn Write) -> io::Result<()> {
     if name == "scx_freqlock-knobs" {
         knobs().to_writer(to)?;
     }
-    if let Some(text) = cmd.get_after_help() {
+    if let Some(text) = (cmd.get_after_long_help()).or(cmd.get_after_help()) {
         after(&text.to_string()).to_writer(to)?;
     }
     let is_main = name == NAME;
@@ -208,12 +208,16 @@ fn files() -> Roff {
             "SCX_FLAGS, the flags with which scx_freqlock.service starts the scheduler.",
         ),
         (
+            freqlock::context::DEFAULT_FILE,
+            "Contexts, where --contexts names no other file.",
+        ),
+        (
             freqlock::control::SOCKET,
             "Where the running scheduler is asked for its knobs, by root alone.",
         ),
         (
-            "/var/run/scx/root/stats",
-            "Its statistics, for --monitor and other clients of scx_stats.",
+            "/run/scx/root/stats",
+            "Its statistics, for --monitor and other clients of scx_stats, by root alone.",
         ),
     ] {
         roff.control("TP", []);

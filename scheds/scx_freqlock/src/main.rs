@@ -22,16 +22,20 @@ use crossbeam::channel::Receiver;
 use freqlock::context::{self, InForce};
 use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
+use freqlock::notify::{self, State};
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
 use freqlock::{
-    compare, control, cpus as count, locks, machine, notify, openmetrics, output, preflight,
-    promises, stats, telemetry as figures, top,
+    compare, control, cpus as count, locks, machine, openmetrics, output, preflight, promises,
+    stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use opts::{Command, MemoryOpts, Opts, RunOpts, VERSION};
+use rustix::fs::Mode;
+use rustix::process::umask;
 use scheduler::{Learned, Scheduler, Storage};
+use serde::Serialize;
 use signals::Signals;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -54,7 +58,7 @@ fn main() -> ExitCode {
             if error.is::<Failed>() {
                 return ExitCode::from(ENDED_BY_KERNEL);
             }
-            if error.is::<context::Error>() {
+            if error.is::<context::Error>() || error.is::<NoCommand>() {
                 return ExitCode::from(WRONG_USAGE);
             }
             match error.downcast_ref::<compare::Error>() {
@@ -75,8 +79,34 @@ const ENDED_BY_KERNEL: u8 = 3;
 #[error("{0}")]
 struct Failed(String);
 
+/// What was asked for help about.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no command `{0}`: `scx_freqlock help` lists them")]
+struct NoCommand(String);
+
+const NAME: &str = env!("CARGO_PKG_NAME");
+
+#[derive(Serialize)]
+struct Version<'a> {
+    version: &'a str,
+}
+
 fn dispatch(opts: &Opts) -> Result<ExitCode> {
     match &opts.command {
+        Some(Command::Status(format)) => {
+            if !control::status::print(format)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Some(Command::Version(format)) => {
+            let version = Version { version: &VERSION };
+            output::show(format.json, &version, |v| format!("{NAME} {}\n", v.version))?;
+        }
+        Some(Command::Help(opts)) => {
+            if !opts::help(opts)? {
+                bail!(NoCommand(opts.words()));
+            }
+        }
         Some(Command::Observe(opts)) => return Ok(observe::run(opts)?.into()),
         Some(Command::Cost(opts)) => return Ok(cost::run(opts)?.into()),
         Some(Command::Counters(format)) => {
@@ -93,13 +123,13 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Cpus(args)) => count::print(args)?,
         Some(Command::Set(args)) => control::client::set(args)?,
         Some(Command::Get(args)) => control::client::get(args)?,
-        Some(Command::Undo) => control::client::undo()?,
-        Some(Command::Changes) => control::client::changes()?,
-        Some(Command::Knobs) => control::client::knobs()?,
-        Some(Command::Reload) => control::client::reload()?,
+        Some(Command::Undo(format)) => control::client::undo(format)?,
+        Some(Command::Changes(format)) => control::client::changes(format)?,
+        Some(Command::Knobs(format)) => control::list::print(format)?,
+        Some(Command::Reload(format)) => control::client::reload(format)?,
         Some(Command::Adapt(args)) => control::client::adapt(args)?,
         Some(Command::Explain(args)) => control::client::explain(args)?,
-        Some(Command::Contexts { file }) => context::print(file)?,
+        Some(Command::Contexts(args)) => context::print(args)?,
         Some(Command::Promises(opts)) => output::show(
             opts.format.json,
             &promises::judge(&opts.results)?,
@@ -127,8 +157,14 @@ fn run(opts: &RunOpts) -> Result<()> {
     let contexts = InForce::start(opts.contexts.as_deref())?;
     preflight::run()?;
     let signals = Signals::take()?;
+    // Nobody else may use what is made from now on, the socket of statistics too, whatever
+    // was inherited; what others may see says so itself.
+    umask(Mode::RWXG | Mode::RWXO);
     allow_files();
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
+    if let Some(line) = count::ignored() {
+        warn!("{line}");
+    }
 
     let (_control, asked) = control::Server::start(control::SOCKET.as_ref())?;
     let mut learned = Learned::new(contexts);
@@ -139,15 +175,24 @@ fn run(opts: &RunOpts) -> Result<()> {
         print_stats(interval);
     }
     loop {
+        tell_systemd(State::Starting("Being calibrated and loaded"));
         match run_once(opts, &mut learned, &asked, &signals)? {
             Ending::Asked(line) => {
+                tell_systemd(State::Stopping(&line));
                 info!("{line}");
                 return Ok(());
             }
             Ending::Restart(line) => info!("{line}"),
-            Ending::Failed(line) => bail!(Failed(line)),
+            Ending::Failed(line) => {
+                tell_systemd(State::Stopping(&line));
+                bail!(Failed(line))
+            }
         }
     }
+}
+
+fn tell_systemd(state: State) {
+    notify::tell(state).unwrap_or_else(|why| warn!("systemd cannot be told of it: {why}"));
 }
 
 /// As many files as it may have at all: with two perf events a CPU, maps and connections,
@@ -174,7 +219,10 @@ fn run_once(
     let info = match scheduler.attach() {
         Ok(()) => {
             info!("enabled after {:.2} s", start.elapsed().as_secs_f64());
-            notify::ready().unwrap_or_else(|why| warn!("systemd cannot be told of it: {why}"));
+            tell_systemd(State::Ready(&format!(
+                "Started in mode {}",
+                opts.mode.name()
+            )));
             scheduler.run(&server, learned, asked, signals)?
         }
         // The kernel may have said why before it refused.
@@ -209,7 +257,7 @@ fn show_memory(opts: &MemoryOpts) -> Result<()> {
 /// Prints statistics beside the scheduler, for as long as the process lives.
 fn print_stats(interval: Duration) {
     std::thread::spawn(move || {
-        if let Err(why) = stats::monitor(interval) {
+        if let Err(why) = stats::print(interval) {
             error!("statistics cannot be printed any more: {why:#}");
         }
     });

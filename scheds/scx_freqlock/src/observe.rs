@@ -14,6 +14,7 @@ use anyhow::{bail, Context, Result};
 use freqlock::locks::Hooks;
 use freqlock::observe::event::BadEvent;
 use freqlock::observe::{Event, Mutexes, Observer, Report};
+use freqlock::preflight;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{ProgramInput, RingBuffer, RingBufferBuilder};
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
@@ -43,6 +44,7 @@ pub struct ObserveOpts {
 
 /// Observes the command and returns its exit status.
 pub fn run(opts: &ObserveOpts) -> Result<u8> {
+    preflight::bpf()?;
     let online = online_cpus()?;
     let ids = online.iter().max().map_or(0, |max| max + 1);
 
@@ -59,9 +61,7 @@ pub fn run(opts: &ObserveOpts) -> Result<u8> {
     rodata.nr_mask_words = u32::try_from(ids.div_ceil(64))?;
     let sees_mutexes = Hooks::probe().futex;
     open.progs.observe_lock_wait.set_autoload(sees_mutexes);
-    let mut skel = open.load().context(
-        "cannot load the observer: it needs root and a kernel with type information (/sys/kernel/btf/vmlinux)",
-    )?;
+    let mut skel = open.load().context("cannot load the observer")?;
     skel.attach()
         .context("cannot attach the observer to the scheduler's tracepoints")?;
 

@@ -6,24 +6,27 @@ use crate::generate::GenerateOpts;
 use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use freqlock::adapt::{AdaptArgs, DEFAULT_MODES};
 use freqlock::compare;
-use freqlock::context;
+use freqlock::context::ContextsArgs;
 use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
 use freqlock::cpus::CpusArgs;
 use freqlock::freq::Source;
 use freqlock::interval;
 use freqlock::intf;
-use freqlock::knobs::{KnobArgs, Tunables};
+use freqlock::knobs::{self, KnobArgs, Tunables};
 use freqlock::locks;
 use freqlock::machine;
 use freqlock::mode::Mode;
+use freqlock::number::whole;
 use freqlock::openmetrics;
+use freqlock::output::{self, Format};
 use freqlock::telemetry::ReportArgs;
 use freqlock::top::TopArgs;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -42,9 +45,18 @@ Exit status:
 When CPUs come or go it loads itself again. When its process is gone, however it
 ended, the kernel is back on its own scheduler.";
 
+const MORE: &str = "\
+`scx_freqlock --help` has all flags, those of knobs too; `scx_freqlock help
+COMMAND` tells of a command, `scx_freqlock knobs` of what can be changed.";
+
+/// Of the flags below these headings the short help has the usual ones alone.
+const SELDOM: [&str; 2] = [knobs::HEADING, LIBBPF];
+const USUAL: [&str; 2] = ["adapt", "slice_us"];
+const LIBBPF: &str = "Libbpf options";
+
 /// A sched_ext scheduler that places tasks on CPUs that are fast now.
 #[derive(Debug, Parser)]
-#[command(version = VERSION.as_str(), after_help = EXIT_STATUS)]
+#[command(version = VERSION.as_str(), after_help = MORE, after_long_help = EXIT_STATUS)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct Opts {
     #[command(subcommand)]
@@ -57,57 +69,79 @@ pub struct Opts {
 /// Without a command, the scheduler runs until it is told to end.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print what the running scheduler counted since it started
-    Counters(FormatOpts),
-    /// Print how good the predictions of the running scheduler are
-    Predictions(FormatOpts),
-    Locks(locks::LocksArgs),
-    Report(ReportArgs),
+    /// Print which scheduler is in charge, and how ours runs
+    ///
+    /// Of the running scx_freqlock root is told its mode, since when it runs, its sources of
+    /// speed, what hooks are active or missing, its contexts and the knobs that were changed.
+    /// The exit status is 0 if it runs, else 1.
+    Status(Format),
     Top(TopArgs),
+    Report(ReportArgs),
+    Locks(locks::LocksArgs),
     Cpus(CpusArgs),
-    Set(SetArgs),
+    /// Print what the running scheduler counted since it started
+    Counters(Format),
+    /// Print how good the predictions of the running scheduler are
+    Predictions(Format),
+    /// Print the memory that the scheduler takes, or would take
+    Memory(MemoryOpts),
+    /// Print all knobs: unit, range, default and meaning
+    ///
+    /// Those that are live can be changed while the scheduler runs, some of them by context.
+    Knobs(Format),
     Get(GetArgs),
+    Set(SetArgs),
     /// Take back the last change of knobs that was not taken back
-    Undo,
+    Undo(Format),
+    /// Print the changes of knobs, by whom and when
+    ///
+    /// These are the ones that can be taken back.
+    Changes(Format),
     Adapt(AdaptArgs),
-    /// Print the changes of knobs that can be taken back, by whom and when
-    Changes,
-    /// Print all knobs: unit, range, default, whether they change while the
-    /// scheduler runs, and what they mean
-    Knobs,
-    /// Have the running scheduler read its file of contexts again, as SIGHUP does; a file
-    /// with an error changes nothing
-    Reload,
     Explain(ExplainArgs),
-    /// Check a file of contexts and print what it says, without a scheduler
-    Contexts {
-        #[arg(default_value = context::DEFAULT_FILE, value_name = "FILE")]
-        file: PathBuf,
-    },
-    /// Run a command and report where its tasks ran and how long they waited,
-    /// under whatever scheduler is in charge
+    /// Check a file of contexts and print what it says
+    ///
+    /// It needs no scheduler.
+    Contexts(ContextsArgs),
+    /// Have the running scheduler read its contexts again
+    ///
+    /// As SIGHUP does. A file with an error changes nothing.
+    Reload(Format),
+    /// Run a command: where its tasks ran, how long they waited
+    ///
+    /// Under whatever scheduler is in charge.
     Observe(ObserveOpts),
-    /// Run a command and report what the BPF programs of the sched_ext scheduler
-    /// in charge took meanwhile
+    /// Run a command: what the scheduler took meanwhile
+    ///
+    /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or
+    /// another one.
     Cost(CostOpts),
+    Compare(compare::Args),
+    #[command(subcommand)]
+    Machine(machine::Args),
     /// Judge what scripts/measure has measured, which calls this
     #[command(hide = true)]
     Promises(PromisesOpts),
     /// Make what meson install puts beside the program
     #[command(hide = true)]
     Generate(GenerateOpts),
-    /// Print the memory that the scheduler takes, or would take on another machine
-    Memory(MemoryOpts),
-    Compare(compare::Args),
-    #[command(subcommand)]
-    Machine(machine::Args),
+    /// Print the version
+    Version(Format),
+    /// Print the help of a command, or this one
+    Help(HelpOpts),
 }
 
 #[derive(Debug, Args)]
-pub struct FormatOpts {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+pub struct HelpOpts {
+    /// The command, with its own command if it has some
+    #[arg(value_name = "COMMAND")]
+    words: Vec<String>,
+}
+
+impl HelpOpts {
+    pub fn words(&self) -> String {
+        self.words.join(" ")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -116,21 +150,21 @@ pub struct PromisesOpts {
     pub results: PathBuf,
 
     #[command(flatten)]
-    pub format: FormatOpts,
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
 pub struct MemoryOpts {
     /// Compute it for that many CPUs
-    #[arg(long, default_value_t = 512, value_name = "CPUS", value_parser = clap::value_parser!(u64).range(1..=u64::from(intf::fl_consts_FL_MAX_CPUS)))]
+    #[arg(long, default_value_t = 512, value_name = "CPUS", value_parser = whole(1..=u64::from(intf::fl_consts_FL_MAX_CPUS)))]
     pub cpus: u64,
 
     /// Compute it for that many tasks
-    #[arg(long, default_value_t = 10_000, value_name = "TASKS", value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    #[arg(long, default_value_t = 10_000, value_name = "TASKS", value_parser = whole(1..=4_194_304u64))]
     pub tasks: u64,
 
     #[command(flatten)]
-    pub format: FormatOpts,
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -144,39 +178,44 @@ pub struct RunOpts {
     freq_source: Wanted,
 
     /// Speeds of CPUs in 1..1024 for --freq-source=test; those not named have 1024
-    #[arg(long, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
+    #[arg(long, hide_short_help = true, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_speed: Vec<(usize, u32)>,
 
     /// Take these for the capacities of CPUs, in 1..1024 of the largest, whatever the
     /// kernel says; those not named have 1024
-    #[arg(long, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
+    #[arg(long, hide_short_help = true, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_capacity: Vec<(usize, u32)>,
 
     /// Never run tasks of this name, so that the kernel's watchdog ends the scheduler
     #[arg(long, value_name = "COMM", hide = true, value_parser = parse_comm)]
     pub test_drop: Option<String>,
 
-    /// Do not measure, at start, what active cores lose to each other (0.3 s), what a
-    /// move costs (0.2 s) and, where the recency model is used, the speed of CPUs that
-    /// were idle (0.3 s): take --speed-floor and the costs of moves as they are
+    /// Measure nothing at start
+    ///
+    /// That is what active cores lose to each other (0.3 s), what a move costs (0.2 s) and,
+    /// where the recency model is used, the speed of CPUs that were idle (0.3 s): take
+    /// --speed-floor and the costs of moves as they are.
     #[arg(long)]
     pub no_calibrate: bool,
 
-    /// Print statistics of what happened, every so many seconds
+    /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub stats: Option<Duration>,
 
-    /// Print statistics of the scheduler that is running, and load none
+    /// Print those of the running scheduler; load none
+    ///
+    /// Fails where scx_freqlock is not running, or when it has ended.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub monitor: Option<Duration>,
 
-    /// Offer figures as OpenMetrics, for Prometheus: at a port of this machine, or at
-    /// HOST:PORT, to whoever gets there
+    /// Offer figures as OpenMetrics, for Prometheus
+    ///
+    /// At a port of this machine, or at HOST:PORT, to whoever gets there.
     #[arg(long, value_name = "ADDRESS", value_parser = openmetrics::parse_address)]
     pub metrics: Option<openmetrics::Address>,
 
     /// Describe the statistics
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub help_stats: bool,
 
     /// Say more, and what libbpf says
@@ -185,41 +224,86 @@ pub struct RunOpts {
 
     /// Length of the kernel's dump of its state, which is printed where the kernel ends
     /// the scheduler after an error (0: 32 KiB, or 2 KiB a CPU if that is more)
-    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=16_777_216))]
+    #[arg(long, hide_short_help = true, default_value_t = 0, value_name = "BYTES", value_parser = whole(0..=16_777_216u32))]
     pub exit_dump_len: u32,
 
-    /// The file of contexts: values of knobs for the tasks of some commands, cgroups and
-    /// users [default: /etc/scx_freqlock/contexts.toml, if it is there]
+    /// The file of contexts: other knobs for some tasks
+    ///
+    /// They are values of knobs for the tasks of some commands, cgroups and users
+    /// [default: /etc/scx_freqlock/contexts.toml, if it is there].
     #[arg(long, value_name = "FILE")]
     pub contexts: Option<PathBuf>,
 
     /// The modes that --adapt tries, beside the one given by --mode
-    #[arg(long, value_enum, requires = "adapt", default_values_t = DEFAULT_MODES, value_name = "MODE[,..]", value_delimiter = ',')]
+    #[arg(long, hide_short_help = true, value_enum, requires = "adapt", default_values_t = DEFAULT_MODES, value_name = "MODE[,..]", value_delimiter = ',')]
     pub adapt_modes: Vec<Mode>,
 
     #[command(flatten)]
     pub knobs: KnobArgs,
 
-    #[command(flatten, next_help_heading = "Libbpf options")]
+    #[command(flatten, next_help_heading = LIBBPF)]
     pub libbpf: LibbpfOpts,
 }
 
+/// What is parsed, and what help, manual pages and completions are made of.
+pub fn command() -> clap::Command {
+    Opts::command().mut_args(|arg| {
+        let seldom = (arg.get_help_heading()).is_some_and(|heading| SELDOM.contains(&heading));
+        let hidden = seldom && !USUAL.contains(&arg.get_id().as_str());
+        match hidden {
+            true => arg.hide_short_help(true),
+            false => arg,
+        }
+    })
+}
+
+/// Prints the help that is asked for; false if there is no such command.
+pub fn help(opts: &HelpOpts) -> Result<bool, output::Error> {
+    let mut all = command();
+    all.build();
+    let text = match &opts.words[..] {
+        [] => all.render_help(),
+        words => {
+            let mut found = Some(&mut all);
+            for word in words {
+                found = found.and_then(|cmd| cmd.find_subcommand_mut(word));
+            }
+            match found {
+                Some(cmd) => cmd.render_long_help(),
+                None => return Ok(false),
+            }
+        }
+    };
+    output::print(text.to_string())?;
+    Ok(true)
+}
+
 impl Opts {
-    /// Parses the command line; ends the process where that has no meaning.
+    /// Parses the command line; ends the process where that has no meaning, and where it
+    /// asks for nothing but help.
     pub fn from_command_line() -> Self {
-        let opts = Self::parse();
+        let parsed = command()
+            .try_get_matches()
+            .and_then(|matches| Self::from_arg_matches(&matches));
+        let opts = parsed.unwrap_or_else(|error| {
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            match printed {
+                Err(why) if !error.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
+                    let line = output::Error::Write(why);
+                    output::say(format_args!("scx_freqlock: {:#}", anyhow::Error::new(line)));
+                    std::process::exit(1)
+                }
+                _ => std::process::exit(error.exit_code()),
+            }
+        });
         if !opts.run.test_speed.is_empty() && opts.run.freq_source() != Some(Source::Test) {
             let what = "--test-speed has a meaning with --freq-source=test only";
-            Self::command()
-                .error(ErrorKind::ArgumentConflict, what)
-                .exit();
+            command().error(ErrorKind::ArgumentConflict, what).exit();
         }
         let knobs = opts.run.tunables();
         if knobs.adapt != 0 && knobs.telemetry == 0 {
             let what = "--adapt decides by what --telemetry counts: it cannot be without";
-            Self::command()
-                .error(ErrorKind::ArgumentConflict, what)
-                .exit();
+            command().error(ErrorKind::ArgumentConflict, what).exit();
         }
         opts
     }
@@ -289,7 +373,8 @@ mod tests {
 
     fn parse(args: &[&str]) -> Result<Opts, String> {
         let args = std::iter::once("scx_freqlock").chain(args.iter().copied());
-        Opts::try_parse_from(args).map_err(|e| {
+        let matches = command().try_get_matches_from(args);
+        (matches.and_then(|matches| Opts::from_arg_matches(&matches))).map_err(|e| {
             assert_eq!(e.exit_code(), 2, "{e}");
             e.to_string()
         })
@@ -297,7 +382,21 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Opts::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_short_help_is_short() {
+        let help = command().term_width(80).render_help().to_string();
+        let lines = help.lines().count();
+        assert!(lines <= 60, "{lines} lines: {help}");
+        for part in ["status", "--mode", "--adapt", "--help", "COMMAND` tells"] {
+            assert!(help.contains(part), "{part}: {help}");
+        }
+        let all = command().render_long_help().to_string();
+        for part in ["--spin", "--btf-custom-path", "Exit status:"] {
+            assert!(!help.contains(part) && all.contains(part), "{part}");
+        }
     }
 
     #[test]

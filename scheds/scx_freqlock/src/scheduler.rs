@@ -7,7 +7,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
 use crate::cpus::CpusPage;
 use crate::libbpf_log;
-use crate::opts::RunOpts;
+use crate::opts::{RunOpts, VERSION};
 use crate::signals::Signals;
 use crate::telemetry::{self, Rings, Watch};
 use anyhow::{anyhow, bail, ensure, Context, Result};
@@ -319,11 +319,16 @@ impl<'a> Scheduler<'a> {
     ) -> Result<control::Answer> {
         let settings = learned.settings.as_mut().context("no settings")?;
         let look = |pid| contexts::look(&mut self.skel, pid);
-        let answer = settings.answer(&asked.request, asked.by, units::now(), look);
-        match &answer {
+        let mut answer = settings.answer(&asked.request, asked.by, units::now(), look);
+        match &mut answer {
+            control::Answer::Status(running) => {
+                running.version.clone_from(&VERSION);
+                // The last line, of contexts, is as it was at start.
+                running.about = self.about[..self.about.len() - 1].to_vec();
+            }
             control::Answer::Changed(changes) => {
                 self.store(settings)?;
-                for change in changes {
+                for change in changes.iter() {
                     info!("{change}");
                 }
             }

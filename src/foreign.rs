@@ -9,6 +9,7 @@ use scx_stats::{Meta, StatsMeta, StatsStructAttrs};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 /// Text of others. Scripts get it as it is, by JSON, people by `Display`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -66,6 +67,11 @@ impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(&escape(self.0, |_| false, |c| c.escape_debug().to_string()))
     }
+}
+
+/// A path, for people.
+pub fn path(path: &Path) -> String {
+    Escaped(&path.to_string_lossy()).to_string()
 }
 
 /// Text of several lines, with nothing in it but these that acts on a terminal.
@@ -134,6 +140,7 @@ pub(crate) mod tests {
             format!("{:6}|{:.2}", Foreign::from("a\t"), Foreign::from("abc")),
             r"a\t   |ab"
         );
+        assert_eq!(path("/a\nb".as_ref()), r"/a\nb");
         for plain in [
             "cc1plus",
             "kworker/0:1-\"x\"",

@@ -2,6 +2,7 @@
 //! The contexts that the BPF side has, and where they stand there.
 
 use super::{Context, Contexts, Error, DEFAULT_FILE};
+use crate::foreign;
 use crate::intf;
 use crate::knobs::Tunables;
 use crate::mode::Mode;
@@ -133,7 +134,7 @@ impl fmt::Display for InForce {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match (&self.named, self.len()) {
             (None, 0) => write!(f, "contexts: none, by {DEFAULT_FILE}"),
-            (_, nr) => write!(f, "contexts: {nr}, by {}", self.path().display()),
+            (_, nr) => write!(f, "contexts: {nr}, by {}", foreign::path(self.path())),
         }
     }
 }

@@ -19,7 +19,7 @@ pub use in_force::InForce;
 pub use rule::Rule;
 
 use crate::control::{field, text};
-use crate::foreign::Foreign;
+use crate::foreign::{self, Foreign};
 use crate::intf;
 use crate::knobs::Tunables;
 use crate::output::{self, Format};
@@ -37,12 +37,12 @@ pub const MAX_CONTEXTS: usize = intf::fl_consts_FL_MAX_CONTEXTS as usize;
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read {}", foreign::path(path))]
     Read {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{}:{wrong}", path.display())]
+    #[error("{}:{wrong}", foreign::path(path))]
     Wrong { path: PathBuf, wrong: file::Wrong },
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// All knobs in one request take less than a tenth of it.
 const MAX_LINE: u64 = 64 << 10;
@@ -27,6 +27,8 @@ const MAX_CONNECTIONS: usize = 32;
 const SILENCE: Duration = Duration::from_secs(5);
 /// In the socket's folder.
 const LOCK: &str = "lock";
+/// One that was killed a moment ago still has to be taken apart by the kernel.
+const LEAVING: Duration = Duration::from_secs(2);
 /// Until the next try when the system has no file or thread to give.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -93,14 +95,18 @@ fn lock(path: &Path) -> Result<File> {
         .mode(0o600)
         .open(path)
         .with_context(cannot)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            (&mut file).take(20).read_to_string(&mut pid).ok();
-            return Err(Running(pid.trim().into()).into());
+    let until = Instant::now() + LEAVING;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(AGAIN),
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                (&mut file).take(20).read_to_string(&mut pid).ok();
+                return Err(Running(pid.trim().into()).into());
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
         }
-        Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))

@@ -5,7 +5,7 @@
 use super::line::{lines, By, Filter, Line, Order};
 use super::{Episode, Telemetry};
 use crate::cgroups::Cgroups;
-use crate::foreign::Foreign;
+use crate::foreign::{self, Foreign};
 use crate::histogram;
 use crate::interval;
 use crate::number::whole;
@@ -88,7 +88,7 @@ pub fn print(args: &ReportArgs) -> Result<()> {
     let mut before: Option<Telemetry> = match &args.since {
         None => None,
         Some(file) => {
-            Some(load(file).with_context(|| format!("{} holds no figures", file.display()))?)
+            Some(load(file).with_context(|| format!("{} holds no figures", foreign::path(file)))?)
         }
     };
     let mut now: Telemetry = stats::fetch(target::TASKS)?;
@@ -102,7 +102,8 @@ pub fn print(args: &ReportArgs) -> Result<()> {
     }
     if let Some(file) = &args.save {
         let json = serde_json::to_vec(&now)?;
-        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(file, json)
+            .with_context(|| format!("cannot write {}", foreign::path(file)))?;
     }
     show(args, &now, before.as_ref(), &mut cgroups)
 }
@@ -239,7 +240,7 @@ impl Report<'_> {
             table.add_row(cells);
         }
         for (place, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 1));
+            column.set_padding((u16::from(place == 0), 1));
             if place >= words.len() {
                 column.set_cell_alignment(CellAlignment::Right);
             }

@@ -36,7 +36,7 @@ impl ReportOpts {
         match &self.output {
             Some(path) => File::create(path)
                 .and_then(|mut file| file.write_all(text.as_bytes()))
-                .with_context(|| format!("cannot write {}", path.display())),
+                .with_context(|| format!("cannot write {}", foreign::path(path))),
             None => std::io::stderr()
                 .write_all(text.as_bytes())
                 .context("cannot write the report"),
@@ -53,7 +53,7 @@ pub fn spawn(command: &[OsString]) -> Result<Child> {
     let child = Command::new(program)
         .args(args)
         .spawn()
-        .with_context(|| format!("cannot run {}", program.display()))?;
+        .with_context(|| format!("cannot run {}", foreign::path(program.as_ref())))?;
     let pid = Pid::from_child(&child);
     ctrlc::set_handler(move || {
         // It may have ended already, which is as well.

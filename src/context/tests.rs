@@ -192,8 +192,15 @@ fn as_many_as_there_is_room_for_and_no_more() {
 fn what_is_no_file_of_contexts_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("contexts.toml");
+    let refused = |path: &Path| {
+        format!(
+            "{:#}",
+            anyhow::Error::new(Contexts::load(path).unwrap_err())
+        )
+    };
     std::os::unix::fs::symlink(&path, &path).unwrap();
-    let message = Contexts::load(&path).unwrap_err().to_string();
+    let message = refused(&path);
+    assert_eq!(message.matches("symbolic links").count(), 1, "{message}");
     assert!(
         message.contains("cannot read") && message.contains("symbolic links"),
         "{message}"
@@ -201,10 +208,16 @@ fn what_is_no_file_of_contexts_is_not_read() {
     std::fs::remove_file(&path).unwrap();
     for bytes in [vec![b'#'; (1 << 20) + 1], vec![0xff, 0xfe]] {
         std::fs::write(&path, bytes).unwrap();
-        let message = Contexts::load(&path).unwrap_err().to_string();
+        let message = refused(&path);
         assert!(message.contains("cannot read"), "{message}");
     }
-    Contexts::load(dir.path()).unwrap_err();
+    std::fs::remove_file(&path).unwrap();
+    // From which reading would not end.
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for not in [path.as_path(), dir.path(), "/dev/zero".as_ref()] {
+        let message = refused(not);
+        assert!(message.contains("no plain file"), "{message}");
+    }
 }
 
 /// A context of a proptest: a command and a value for one knob.

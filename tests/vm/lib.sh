@@ -206,6 +206,15 @@ find_cgroups() {
     fi
 }
 
+# ---- terminals ----
+
+# have_terminals: pseudo terminals are there, which a simulated machine begins without.
+have_terminals() {
+    [[ ! -e /dev/pts/ptmx ]] || return 0
+    mkdir -p /dev/pts
+    mount -t devpts devpts /dev/pts
+}
+
 # ---- the end ----
 
 clean_up() {

@@ -6,7 +6,7 @@ use super::mask::{Mask, MOST};
 use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
 use super::quota::{Hierarchy, Limit};
 use super::PATH;
-use crate::foreign::Foreign;
+use crate::foreign::{Escaped, Foreign};
 use crate::number::whole;
 use crate::output::{self, Format};
 use crate::stats;
@@ -48,11 +48,11 @@ enum Error {
     #[error("process {0} is a thread of the kernel, of which nothing is told")]
     Kernel(u32),
     #[error("there is no cgroup {0} in the hierarchy of the cpu controller")]
-    NoCgroup(String),
+    NoCgroup(Foreign),
     #[error("process {0} has no entry yet: it was born a moment ago")]
     TooNew(u32),
     #[error("no process is in cgroup {0}")]
-    Empty(String),
+    Empty(Foreign),
     #[error("{0} is not in the page, which has no room for {1} more")]
     LeftOut(String, u32),
     #[error("the page of CPUs is {old} old: process {agent}, which writes it, is stopped or gone", old = age(*.old))]
@@ -141,7 +141,7 @@ fn of_cgroup(cgroup: &str) -> Result<Told> {
     let Ok(place) = found else {
         return Err(match page.cgroups_left_out {
             0 => Error::Empty(cgroup.into()),
-            left_out => Error::LeftOut(format!("cgroup {cgroup}"), left_out),
+            left_out => Error::LeftOut(format!("cgroup {}", Escaped(cgroup)), left_out),
         }
         .into());
     };

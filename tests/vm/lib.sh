@@ -20,6 +20,7 @@ figures=$loads/figures
 terminal=$loads/terminal
 cpus=$loads/cpus
 hostile=$loads/hostile
+churn=$loads/churn
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.

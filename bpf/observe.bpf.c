@@ -39,14 +39,20 @@ u64 dropped;
 u64 lock_waits;
 u64 holders_preempted;
 
+/* A task as a mutex names its owner: by the PID that it has in its own namespace. */
+struct owner {
+	u64 namespace;
+	u64 pid;
+};
+
 /*
- * By PID, in the eyes of its process, of a task that others waited for: the mutex. The
- * latest of several; whether it is still held and waited for, the mutex itself says.
+ * By a task that others waited for: the mutex. The latest of several; whether it is still
+ * held and waited for, the mutex itself says.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, u32);
+	__type(key, struct owner);
 	__type(value, u64);
 } waited_for SEC(".maps");
 
@@ -177,18 +183,33 @@ int BPF_PROG(observe_migrate, struct task_struct *p, int dest)
 	return 0;
 }
 
+/* What a mutex that @p holds says, and in which namespace. */
+static struct owner name_of(struct task_struct *p)
+{
+	struct pid *pid = BPF_CORE_READ(p, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level);
+	struct owner name = {};
+	struct upid upid = {};
+
+	bpf_probe_read_kernel(&upid, sizeof(upid), &pid->numbers[level]);
+	name.namespace = (u64)upid.ns;
+	name.pid = upid.nr;
+	return name;
+}
+
 SEC("?fentry/__futex_wait")
 int BPF_PROG(observe_lock_wait, u32 *uaddr, unsigned int flags, u32 val)
 {
+	struct task_struct *waiter = bpf_get_current_task_btf();
 	struct mutex_words m;
 	u64 mutex = (u64)uaddr;
-	u32 owner;
+	struct owner owner;
 
-	if (!mutex_may_wait(val) || !find(bpf_get_current_task_btf()) ||
-	    bpf_probe_read_user(&m, sizeof(m), uaddr))
+	if (!mutex_may_wait(val) || !find(waiter) || bpf_probe_read_user(&m, sizeof(m), uaddr))
 		return 0;
-	owner = mutex_owner(&m, val);
-	if (!owner)
+	owner = name_of(waiter);
+	owner.pid = mutex_owner(&m, val);
+	if (!owner.pid)
 		return 0;
 	__sync_fetch_and_add(&lock_waits, 1);
 	bpf_map_update_elem(&waited_for, &owner, &mutex, BPF_ANY);
@@ -198,12 +219,12 @@ int BPF_PROG(observe_lock_wait, u32 *uaddr, unsigned int flags, u32 val)
 /* @p loses its CPU: it is still the current task, so its memory can be read. */
 static void count_holder(struct task_struct *p)
 {
-	u32 pid = p->pid;
-	u64 *mutex = bpf_map_lookup_elem(&waited_for, &pid);
+	struct owner name = name_of(p);
+	u64 *mutex = bpf_map_lookup_elem(&waited_for, &name);
 	struct mutex_words m;
 
 	if (mutex && !bpf_probe_read_user(&m, sizeof(m), (void *)*mutex) &&
-	    mutex_may_wait(m.lock) && mutex_owner(&m, m.lock) == (s32)pid)
+	    mutex_may_wait(m.lock) && mutex_owner(&m, m.lock) == (s32)name.pid)
 		__sync_fetch_and_add(&holders_preempted, 1);
 }
 

@@ -23,15 +23,11 @@ u32 test_speed[FL_MAX_CPUS];
 u32 cpu_speed_out[FL_MAX_CPUS];
 bool cpuperf_varies;
 
-/* Counters at the last sample of a CPU, and the highest ratio seen anywhere. */
-struct perf_seen {
-	u64 aperf;
-	u64 mperf;
-	u64 khz;
-};
+/* At the last sample of a CPU, and the highest ratio seen anywhere of late. */
+static struct speed_counters counters_seen[FL_MAX_CPUS];
+struct ratio_top ratio_top; /* static, the compiler would split it, and its type be wrong */
 
-static struct perf_seen perf_seen[FL_MAX_CPUS];
-static u64 perf_ratio_max;
+static u64 khz_now[FL_MAX_CPUS];
 static u64 khz_max[FL_MAX_CPUS];
 
 static void model_of(struct speed_model *m)
@@ -42,38 +38,32 @@ static void model_of(struct speed_model *m)
 	m->floor = tunables.speed_floor;
 }
 
-/* Full speed is the highest that was seen: the first samples may read too high. */
+/* Full speed is the highest that was seen. */
 static u32 share_of(u64 value, u64 max)
 {
 	return max && value < max ? value * SPEED_ONE / max : SPEED_ONE;
 }
 
-static u32 sample_aperf(s32 cpu)
+static u32 sample_aperf(s32 cpu, u64 now)
 {
-	struct perf_seen *seen = &perf_seen[cpu & (FL_MAX_CPUS - 1)];
 	struct bpf_perf_event_value a = {}, m = {};
-	u64 da, dm, ratio;
+	u64 ratio;
 
+	/* Who changes a task that runs elsewhere has counters of its own CPU only. */
+	if ((s32)bpf_get_smp_processor_id() != cpu)
+		return 0;
 	if (bpf_perf_event_read_value(&aperf_events, BPF_F_CURRENT_CPU, &a, sizeof(a)) ||
 	    bpf_perf_event_read_value(&mperf_events, BPF_F_CURRENT_CPU, &m, sizeof(m)))
 		return 0;
-	da = a.counter - seen->aperf;
-	dm = m.counter - seen->mperf;
-	/* Too short an interval gives a ratio of rounding errors. */
-	if (!dm || dm < 10000)
+	ratio = counters_ratio(&counters_seen[cpu & (FL_MAX_CPUS - 1)], a.counter, m.counter);
+	if (!ratio)
 		return 0;
-	seen->aperf = a.counter;
-	seen->mperf = m.counter;
-	if (da >> 44)
-		return 0;
-	ratio = (da << 20) / dm;
-	if (ratio > perf_ratio_max)
-		perf_ratio_max = ratio;
-	return share_of(ratio, perf_ratio_max);
+	/* Two CPUs at once may forget twice, or lose a new top, until the next sample. */
+	return share_of(ratio, ratio_top_update(&ratio_top, ratio, now));
 }
 
 /* Present speed of this CPU by the source in use, 0 if it gave none. */
-static u32 sample(s32 cpu)
+static u32 sample(s32 cpu, u64 now)
 {
 	u32 perf = scx_bpf_cpuperf_cur(cpu);
 
@@ -85,10 +75,9 @@ static u32 sample(s32 cpu)
 	case FL_FREQ_CPUPERF:
 		return perf << SPEED_SHIFT;
 	case FL_FREQ_APERF:
-		return sample_aperf(cpu);
+		return sample_aperf(cpu, now);
 	case FL_FREQ_TRACEPOINT:
-		return share_of(perf_seen[cpu & (FL_MAX_CPUS - 1)].khz,
-				khz_max[cpu & (FL_MAX_CPUS - 1)]);
+		return share_of(khz_now[cpu & (FL_MAX_CPUS - 1)], khz_max[cpu & (FL_MAX_CPUS - 1)]);
 	default:
 		return 0;
 	}
@@ -99,7 +88,7 @@ static void speed_busy(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct speed_model m;
-	u32 speed = sample(cpu);
+	u32 speed = sample(cpu, now);
 
 	if (speed) {
 		fl_count(freq_sample);
@@ -189,7 +178,7 @@ int BPF_PROG(freq_transition, unsigned int khz, unsigned int cpu)
 {
 	u32 i = cpu & (FL_MAX_CPUS - 1);
 
-	perf_seen[i].khz = khz;
+	khz_now[i] = khz;
 	if (khz > khz_max[i])
 		khz_max[i] = khz;
 	return 0;

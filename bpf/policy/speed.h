@@ -97,4 +97,66 @@ static inline u32 util_request(u32 util)
 	return want < FL_FULL_SPEED ? want : FL_FULL_SPEED;
 }
 
+/*
+ * Speed by counters: cycles done per cycle of a clock that does not change its frequency
+ * (APERF and MPERF of x86: 1 at the nominal frequency, more with turbo).
+ */
+#define RATIO_SHIFT 20
+#define RATIO_ONE   (1ULL << RATIO_SHIFT)
+/* A shorter interval gives a ratio of rounding errors. */
+#define RATIO_LEAST_CYCLES 10000
+/* Two days at 5 GHz; what is more comes from counters that began anew. */
+#define RATIO_MOST_BITS 44
+
+struct speed_counters {
+	u64 aperf;
+	u64 mperf;
+};
+
+/* The ratio since the last sample, 0 if it is not known; this is the last one then. */
+static inline u64 counters_ratio(struct speed_counters *last, u64 aperf, u64 mperf)
+{
+	u64 da = aperf - last->aperf, dm = mperf - last->mperf;
+
+	if (dm < RATIO_LEAST_CYCLES)
+		return 0;
+	last->aperf = aperf;
+	last->mperf = mperf;
+	if (da >> RATIO_MOST_BITS || dm >> RATIO_MOST_BITS)
+		return 0;
+	return (da << RATIO_SHIFT) / dm;
+}
+
+/*
+ * Full speed is the highest ratio of late: of what a machine once showed, by a sample that
+ * read too high or with a turbo that it has no more, each RATIO_FORGETS_NS take a
+ * 64th, half in seven minutes, down to the nominal frequency.
+ */
+#define RATIO_FORGETS_NS    (10ULL * 1000 * 1000 * 1000)
+#define RATIO_FORGETS_SHIFT 6
+#define RATIO_FORGETS_MOST  64
+
+struct ratio_top {
+	u64 ratio;
+	u64 at; /* when it was seen, or forgot last */
+};
+
+/* The top, with @ratio seen at @now. */
+static inline u64 ratio_top_update(struct ratio_top *top, u64 ratio, u64 now)
+{
+	/* Another CPU's clock may be ahead by a little. */
+	u64 steps = now > top->at ? (now - top->at) / RATIO_FORGETS_NS : 0, old = top->ratio;
+	u32 i;
+
+	for (i = 0; i < RATIO_FORGETS_MOST && i < steps; i++)
+		old -= old >> RATIO_FORGETS_SHIFT;
+	if (steps && old < RATIO_ONE && top->ratio >= RATIO_ONE)
+		old = RATIO_ONE;
+	if (steps || ratio >= old) {
+		top->at = now;
+		top->ratio = ratio > old ? ratio : old;
+	}
+	return top->ratio;
+}
+
 #endif /* __FREQLOCK_POLICY_SPEED_H */

@@ -147,3 +147,84 @@ proptest! {
         prop_assert!(after(false) < ONE / 100 * 3);
     }
 }
+
+/// Cycles in an interval of a millisecond to a second.
+fn cycles() -> impl Strategy<Value = u64> {
+    1_000_000..=10_000_000_000u64
+}
+
+const NOMINAL: u64 = sys::RATIO_ONE as u64;
+const FORGETS: u64 = sys::RATIO_FORGETS_NS;
+
+fn top(ratio: u64, at: u64) -> sys::ratio_top {
+    sys::ratio_top { ratio, at }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Wherever the counters stand, also as they wrap, the ratio is that of their progress.
+    #[test]
+    fn ratio_is_that_of_the_progress(a: u64, m: u64, da in cycles(), dm in cycles()) {
+        let mut last = sys::speed_counters { aperf: a, mperf: m };
+        let (aperf, mperf) = (a.wrapping_add(da), m.wrapping_add(dm));
+        let got = policy!(counters_ratio(&mut last, aperf, mperf)) as f64;
+        let want = da as f64 / dm as f64 * NOMINAL as f64;
+        prop_assert!((got - want).abs() <= 1.0 + want * 1e-9, "{got} {want}");
+        prop_assert_eq!((last.aperf, last.mperf), (aperf, mperf));
+    }
+
+    /// What is too short counts with the next sample; counters that began anew give none.
+    #[test]
+    fn ratio_is_not_known_of_too_little_or_too_much(a: u64, m: u64, short in 0..10_000u64) {
+        let mut last = sys::speed_counters { aperf: a, mperf: m };
+        prop_assert_eq!(policy!(counters_ratio(&mut last, a.wrapping_add(5), m.wrapping_add(short))), 0);
+        prop_assert_eq!((last.aperf, last.mperf), (a, m));
+        let mut old = sys::speed_counters { aperf: 1 << 50, mperf: 1 << 50 };
+        prop_assert_eq!(policy!(counters_ratio(&mut old, 100, 100)), 0);
+        let next = policy!(counters_ratio(&mut old, 100_100, 50_100));
+        prop_assert_eq!(next, 2 * NOMINAL);
+    }
+
+    /// The top is no less than what is seen now, and rises at once.
+    #[test]
+    fn top_is_at_least_what_is_seen(old: u32, at in any_time(), ratio: u32, now in any_time()) {
+        let (old, ratio) = (u64::from(old), u64::from(ratio));
+        let mut seen = top(old, at);
+        let got = policy!(ratio_top_update(&mut seen, ratio, now));
+        prop_assert!(got >= ratio && got <= old.max(ratio).max(NOMINAL));
+        prop_assert_eq!(seen.ratio, got);
+    }
+
+    /// However often it is looked at, a top that is not reached again loses a 64th in ten
+    /// seconds, and nothing in less; nominal speed stays.
+    #[test]
+    fn top_is_forgotten_slowly(
+        factor in 1.0..8f64, step_ms in 1..20_000u64, minutes in 0..60u64
+    ) {
+        let first = (NOMINAL as f64 * factor) as u64;
+        let mut seen = top(first, 0);
+        let (mut now, end) = (0, minutes * 60_000_000_000);
+        while now < end {
+            now += step_ms * 1_000_000;
+            policy!(ratio_top_update(&mut seen, NOMINAL / 2, now));
+        }
+        // Time short of a whole period is lost with each look that forgets.
+        let period = FORGETS.max(step_ms * 1_000_000);
+        let most = (now / FORGETS) as i32;
+        let least = (now / (period + step_ms * 1_000_000)) as i32;
+        let after = |steps| (first as f64 * (63.0f64 / 64.0).powi(steps)).max(NOMINAL as f64);
+        let got = seen.ratio as f64;
+        prop_assert!(got >= after(most) - 1.0, "{got} {}", after(most));
+        prop_assert!(got <= after(least) + 64.0 * f64::from(least) + 1.0, "{got} {}", after(least));
+    }
+}
+
+#[test]
+fn a_false_top_is_half_forgotten_in_eight_minutes() {
+    let mut seen = top(4 * NOMINAL, 0);
+    for second in 1..=480 {
+        policy!(ratio_top_update(&mut seen, NOMINAL, second * 1_000_000_000));
+    }
+    assert!(seen.ratio < 2 * NOMINAL, "{}", seen.ratio);
+}

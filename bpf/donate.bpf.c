@@ -297,6 +297,8 @@ static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 	bpf_iter_scx_dsq_destroy(&it);
 	if (!moved)
 		return;
+	if (READ_ONCE(fl_cpu(cpu)->offline))
+		fl_drain(cpu);
 	hctx->deadline = deadline;
 	fl_count(hold_ahead);
 	if (deadline_preempts(deadline, fl_cpu(cpu)->running_deadline,

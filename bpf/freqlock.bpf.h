@@ -154,6 +154,8 @@ struct cpu_ctx {
 	 */
 	bool parked;
 	bool donated;    /* the running task was picked on others' terms */
+	bool going;      /* it is being made inactive, or about to be */
+	bool offline;    /* the kernel has told that it goes, and not yet that it comes back */
 	u32 running;     /* the task on it, 0 none of ours */
 	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
@@ -189,10 +191,10 @@ extern volatile u32 contexts_version;
 extern volatile u32 freq_source;
 extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: nobody wants to know */
 extern volatile u32 turbo[FL_MAX_CPUS];
-extern const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+extern volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern const volatile u32 nr_cpus;
-extern const volatile u32 nr_present;
-extern const volatile bool smt_present;
+extern volatile u32 nr_present;
+extern volatile bool smt_present;
 extern const volatile bool capacity_differs;
 extern const volatile bool sees_locks;
 extern const volatile bool tells_tasks;
@@ -251,9 +253,10 @@ static __always_inline bool fl_is_pinned(const struct task_struct *p)
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
+/* True if @p may run on @cpu, which is online. */
 static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
 {
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !fl_cpu(cpu)->offline;
 }
 
 /* Speed of each of @active cores, 0..1024 of one that is alone. */
@@ -272,6 +275,14 @@ static __always_inline bool fl_turbo_falls(void)
 static __always_inline bool fl_is_busy(s32 cpu)
 {
 	return fl_cpu(cpu)->running_since != 0;
+}
+
+/* The task that ran on the CPU does no more. */
+static __always_inline void fl_cpu_left(struct cpu_ctx *cctx, u64 now)
+{
+	cctx->running_since = 0;
+	cctx->running = 0;
+	cctx->last_stop = now;
 }
 
 /* True if the CPU belongs to the warm set. */
@@ -361,6 +372,21 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 int fl_park_arm(s32 cpu, u64 now, u64 delay_ns);
 int fl_park_init(u32 cpu);
 
+/* life.bpf.c */
+void freqlock_set_weight(unsigned long long *ctx);
+s32 freqlock_init_task(unsigned long long *ctx);
+void freqlock_enable(unsigned long long *ctx);
+void freqlock_disable(unsigned long long *ctx);
+void freqlock_exit_task(unsigned long long *ctx);
+
+/* dump.bpf.c */
+void freqlock_dump_cpu(unsigned long long *ctx);
+
+/* hotplug.bpf.c */
+void freqlock_cpu_online(unsigned long long *ctx);
+void freqlock_cpu_offline(unsigned long long *ctx);
+int fl_drain(s32 cpu);
+
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
@@ -400,6 +426,17 @@ int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx 
 static __always_inline bool fl_is_dead(struct task_struct *p)
 {
 	return p->__state & STATE_DEAD;
+}
+
+/*
+ * True if @p, which stops and is not runnable, goes to sleep or is dead. Else somebody changes
+ * its class, nice value or affinity, for which the kernel takes a running task off its CPU
+ * and puts it back at once, on whatever CPU that somebody is. A state alone says nothing:
+ * a task sets it while it still runs.
+ */
+static __always_inline bool fl_sleeps(struct task_struct *p)
+{
+	return bpf_get_current_task_btf() == p && p->__state;
 }
 
 /* A PID may come again, with another cookie. */

@@ -138,17 +138,23 @@ struct fl_explained {
 	u8 path[FL_GLOB_TEXT]; /* of its cgroup */
 };
 
-/* What never changes while loaded, for each CPU; written by the agent. */
+enum fl_present {
+	FL_ABSENT,
+	FL_KNOWN, /* online when the agent looked */
+	FL_CAME,  /* came since then: where it is, is not known */
+};
+
+/* Where each CPU is; written by the agent at start, and when CPUs come and go. */
 struct cpu_topo {
 	u32 core; /* all ids are global and dense */
 	u32 llc;
 	u32 node;
 	u32 capacity; /* 0..1024 of the machine's largest */
 	s32 sibling;  /* another hardware thread of the core, or -1 */
-	u32 present;  /* 1: exists and was online at start */
+	u32 present;  /* enum fl_present */
 };
 
-/* All CPUs, nearest first; `first[d]` is where distance d begins. */
+/* All CPUs that are present, nearest first; `first[d]` is where distance d begins. */
 struct cpu_order {
 	u32 first[FL_NR_DISTANCES + 1];
 	u32 nr;

@@ -41,13 +41,15 @@ UEI_DEFINE(uei);
 
 const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
-const volatile u32 nr_present = 1;
-const volatile bool smt_present;
 const volatile bool capacity_differs;
 const volatile bool sees_locks;
 const volatile bool tells_tasks = true;
 const volatile bool adapts;
-const volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+
+/* Written by the agent before it is loaded, and when CPUs come and go. */
+volatile u32 nr_present;
+volatile bool smt_present;
+volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 
 /* Written by the agent before it is loaded. */
 volatile struct tunables tunables;
@@ -57,8 +59,6 @@ volatile u32 turbo[FL_MAX_CPUS];
 
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
-
-static u32 next_cookie;
 
 /* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
 static u64 tick_ns, jiffies_since, jiffies_before;
@@ -153,11 +153,10 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
 						tctx->weight);
 		/*
-		 * Its affinity cannot have changed since it was looked at: both happen under
-		 * the lock of its wake-up, as wake-ups are not queued for other CPUs without
-		 * SCX_OPS_ALLOW_QUEUED_WAKEUP.
+		 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
+		 * one, for which it may have to change the affinity of @p.
 		 */
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_slice(tctx), 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
 	} else if (pl->park) {
 		park_until(tctx, pl);
 	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
@@ -351,24 +350,28 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now();
+	/* It was changed, and runs on. */
+	bool still = cctx->running == p->pid;
 
 	fl_freq_running(cpu, now);
-	cctx->leave_at = 0;
 	cctx->donated = false;
-	cctx->running_away = tctx ? tctx->away : 0;
-	cctx->running_slice = tctx ? fl_request(tctx) : fl_slice(NULL);
-	cctx->running_since = now;
-	cctx->running = p->pid;
-	cctx->spinner = 0;
+	if (!still) {
+		cctx->leave_at = 0;
+		cctx->running_away = tctx ? tctx->away : 0;
+		cctx->running_slice = tctx ? fl_request(tctx) : fl_slice(NULL);
+		cctx->running_rest = tctx ? burst_rest(tctx) : 0;
+		cctx->running_since = now;
+		cctx->running = p->pid;
+		cctx->spinner = 0;
+	}
 	if (!tctx)
 		return;
 
 	queued_remove(tctx);
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
-	cctx->running_rest = burst_rest(tctx);
 	tctx->request = fl_request(tctx);
-	cctx->running_deadline = vtime_deadline(tctx->vtime, cctx->running_rest, tctx->request,
+	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
 						tctx->weight);
 	tctx->run_start = now;
 	tctx->spin.behind = 0;
@@ -380,7 +383,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		cctx->vclock = tctx->vtime;
 
 	fl_learn_wait(tctx, cpu, now);
-	if (tells_tasks)
+	if (tells_tasks && !still)
 		fl_account_picked(tctx, cpu, now);
 	tctx->waited_since = tctx->waiting_since;
 	tctx->waiting_since = 0;
@@ -451,22 +454,23 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now(), ran;
 	u32 speed = fl_freq_stopping(cpu, now);
+	bool sleeps = !runnable && fl_sleeps(p);
 
-	cctx->running_since = 0;
-	cctx->running = 0;
-	cctx->last_stop = now;
+	/* Who is changed will run on in a moment. */
+	if (runnable || sleeps)
+		fl_cpu_left(cctx, now);
 	if (!tctx || !tctx->run_start)
 		return;
 
 	if (fl_hint(tctx)) {
 		if (runnable)
 			fl_hint_preempted(p, tctx);
-		else
+		else if (sleeps)
 			fl_hint_sleep(tctx, fl_self(p, tctx));
 	}
 	if (sees_locks && (tctx->holds || tctx->donated_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
-	if (!runnable) {
+	if (sleeps) {
 		if (sees_locks && tctx->wait_owner && !fl_is_dead(p))
 			fl_lock_sleep(p, tctx);
 		cctx->waits_edge = tctx->edge;
@@ -475,93 +479,24 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		fl_account_run(tctx, now, speed);
 	if (neighbours_period)
 		fl_neighbour_ran(p, tctx, cpu, now);
-	if (runnable) {
+	if (!sleeps)
 		tctx->waiting_since = now;
+	if (runnable)
 		tctx->stats.preempted++;
-	}
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
 	tctx->vtime += vtime_charge(ran, tctx->weight);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
-	tctx->request = runnable ? request_left(tctx->request, ran, fl_slice(tctx)) : 0;
-	fl_learn_stop(p, tctx, now, runnable);
-	if (!runnable) {
+	tctx->request = sleeps ? 0 : request_left(tctx->request, ran, fl_slice(tctx));
+	if (runnable || sleeps)
+		fl_learn_stop(p, tctx, now, runnable);
+	if (sleeps) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
 		if (tells_tasks && fl_is_dead(p))
 			fl_account_exit(p, tctx);
 	}
-}
-
-void BPF_STRUCT_OPS(freqlock_set_weight, struct task_struct *p, u32 weight)
-{
-	struct task_ctx *tctx = fl_task(p);
-
-	if (tctx)
-		fl_weigh(p, tctx);
-}
-
-s32 BPF_STRUCT_OPS(freqlock_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	struct task_ctx *tctx, *parent;
-
-	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!tctx)
-		return -ENOMEM;
-	tctx->cookie = __sync_fetch_and_add(&next_cookie, 1);
-	tctx->queued_cpu = -1;
-	tctx->vtime_cpu = FL_ASLEEP;
-	tctx->park_target = -1;
-	tctx->child_cpu = -1;
-	tctx->big_cpu = -1;
-	tctx->ran_on = -1;
-	fl_weigh(p, tctx);
-	if (!args->fork)
-		return 0;
-
-	/* A child starts at its parent's vtime: forking gains no CPU time. */
-	tctx->flags = FL_TASK_FORKED;
-	parent = fl_task(bpf_get_current_task_btf());
-	if (parent) {
-		tctx->vtime = parent->vtime;
-		tctx->vtime_cpu = parent->vtime_cpu;
-	}
-	return 0;
-}
-
-void BPF_STRUCT_OPS(freqlock_enable, struct task_struct *p)
-{
-	struct task_ctx *tctx = fl_task(p);
-
-	if (tctx)
-		fl_weigh(p, tctx);
-}
-
-/* @p leaves for another scheduling class, or for good. */
-void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
-{
-	struct task_ctx *tctx = fl_task(p);
-
-	if (tctx) {
-		queued_remove(tctx);
-		fl_wait_leaves(p, tctx);
-	}
-}
-
-/*
- * Also called for every task when the scheduler ends; those are not told of. One that
- * dies here has been told of as it stopped: this comes when its memory is freed.
- */
-void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
-{
-	struct task_ctx *tctx = fl_task(p);
-
-	if (!tctx)
-		return;
-	fl_wait_leaves(p, tctx);
-	if (tells_tasks && (p->flags & PF_EXITING))
-		fl_account_exit(p, tctx);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
@@ -604,6 +539,9 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .exit_task	= (void *)freqlock_exit_task,
 	       .enable		= (void *)freqlock_enable,
 	       .disable		= (void *)freqlock_disable,
+	       .cpu_online	= (void *)freqlock_cpu_online,
+	       .cpu_offline	= (void *)freqlock_cpu_offline,
+	       .dump_cpu	= (void *)freqlock_dump_cpu,
 	       .init		= (void *)freqlock_init,
 	       .exit		= (void *)freqlock_exit,
 	       .flags		= SCX_OPS_ENQ_LAST,

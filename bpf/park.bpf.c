@@ -4,6 +4,7 @@
  * and expected to be free soon. Other CPUs leave them alone until park_until;
  * then a timer moves them to an idle CPU, or to the CPU's open queue where
  * nothing is idle. So a wrong prediction costs a task at most its own bound.
+ * The timer also empties the queues of a CPU that goes (hotplug.bpf.c).
  */
 #include "freqlock.bpf.h"
 
@@ -23,6 +24,8 @@ struct {
 /* More than these at one CPU wait for the next round of the timer. */
 #define PARK_BATCH    64
 #define PARK_AGAIN_NS (50 * FL_USEC)
+/* While its CPU goes offline: hotplug.bpf.c. */
+#define PARK_GOING_NS (1000 * FL_USEC)
 
 /*
  * Have the timer of @cpu fire in @delay_ns or before. Two that arm it at once
@@ -92,6 +95,12 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		}
 	}
 	bpf_rcu_read_unlock();
+	if (READ_ONCE(fl_cpu(cpu)->going)) {
+		fl_drain(cpu);
+		next = now + PARK_GOING_NS;
+	} else if (READ_ONCE(fl_cpu(cpu)->offline)) {
+		fl_drain(cpu);
+	}
 	if (next != FL_NONE)
 		fl_park_arm(cpu, now, next > now ? next - now : 1);
 	return 0;

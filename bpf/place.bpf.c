@@ -98,6 +98,9 @@ s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 n
 	}
 	bpf_rcu_read_lock();
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	/* A CPU that went was idle as it did, which counts until it is claimed: now. */
+	if (cpu >= 0 && fl_cpu(cpu)->offline)
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	bpf_rcu_read_unlock();
 	return cpu;
 }

@@ -155,7 +155,8 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
  * Run the first task of process @tgid in @queue on @cpu that does not spin, and
  * note in @w where the last one of them all is if the queue is the CPU's @own. What is read of
  * those tasks may be stale by a task switch: then the spinner is put behind one
- * that has just left, or before one that has just come.
+ * that has just left, or before one that has just come. Affinity is not among that:
+ * who changes it puts the task back after the iterator began, which does not move it then.
  */
 __noinline bool fl_take_peer(struct spin_watch *w __arg_nonnull, u64 queue, bool own, s32 cpu,
 			     u32 tgid)

@@ -112,6 +112,11 @@ STAT(context_look, context, "Tasks whose context was looked up: new ones, those 
 STAT(context_long, context, "Cgroups whose path is too long: the folders that fit were looked at")
 STAT(context_full, context, "Cgroups whose contexts could not be remembered, and will be looked up again")
 
+/* CPUs. */
+STAT(cpu_came, cpu, "CPUs that came online")
+STAT(cpu_went, cpu, "CPUs that went offline")
+STAT(drained, cpu, "Tasks that waited for a CPU that went, handed to the kernel to move")
+
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")
 
 /* Spinners. */

@@ -158,7 +158,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    fn open(cpus: &[usize]) -> Result<Self, String> {
+    /// Of these CPUs, which are online.
+    pub fn open(cpus: &[usize]) -> Result<Self, String> {
         let pmu = Path::new("/sys/bus/event_source/devices/msr");
         let read = |name: &str| {
             std::fs::read_to_string(pmu.join(name)).map_err(|_| "no APERF/MPERF counters here")

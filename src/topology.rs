@@ -66,7 +66,7 @@ impl Layout {
                         node: index(&nodes, &cpu.node),
                         capacity: share(cpu.capacity, largest),
                         sibling: -1,
-                        present: 1,
+                        present: intf::fl_present_FL_KNOWN,
                     }
                 }
                 _ => return Err(Error::BadCpu(cpu.id)),
@@ -143,13 +143,14 @@ impl Layout {
     }
 }
 
+/// Should it come, then far from all others and as fast as any until it is looked at.
 const ABSENT: intf::cpu_topo = intf::cpu_topo {
-    core: 0,
-    llc: 0,
-    node: 0,
-    capacity: 0,
+    core: u32::MAX,
+    llc: u32::MAX,
+    node: u32::MAX,
+    capacity: FULL as u32,
     sibling: -1,
-    present: 0,
+    present: intf::fl_present_FL_ABSENT,
 };
 
 /// The bytes of an order as a BPF map holds it.

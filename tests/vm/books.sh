@@ -27,15 +27,16 @@ expect_slots_empty() {
 
 # expect_queues_empty PORT: the work that waits on each CPU, by the metrics, has been 0.
 expect_queues_empty() {
-    local end=$((SECONDS + patience)) line page
+    local end=$((SECONDS + patience)) line page cpu queued
     local -A open=()
     while
         exec {page}<>"/dev/tcp/127.0.0.1/$1"
         printf 'GET /metrics HTTP/1.0\r\n\r\n' >&"$page"
         while read -rt "$patience" -u "$page" line; do
             [[ $line =~ cpu_queued_seconds\{cpu=\"([0-9]+)\"\}\ ([0-9.e-]+) ]] || continue
-            [[ ${open[${BASH_REMATCH[1]}]-} != closed ]] || continue
-            open[${BASH_REMATCH[1]}]=$([[ ${BASH_REMATCH[2]} =~ ^0*\.?0*$ ]] && echo closed || echo "${BASH_REMATCH[2]}")
+            cpu=${BASH_REMATCH[1]} queued=${BASH_REMATCH[2]}
+            [[ ${open[$cpu]-} == closed ]] || open[$cpu]=$queued
+            [[ ! $queued =~ ^[0.]+$ ]] || open[$cpu]=closed
         done
         exec {page}>&-
         ((${#open[@]} > 0)) || fail 'no queued work in the metrics'

@@ -7,6 +7,7 @@
  *   starve ms=N hogs=N low=N policy=idle|nice|mixed
  *                       hogs on CPU 1, and others of little weight that come later;
  *                       prints the longest time that one of them did not run
+ *   change ms=N         a loop on CPU 1 whose class and affinity change all the time
  */
 #include "threads.h"
 #include <linux/futex.h>
@@ -214,11 +215,50 @@ static void starve(void)
 	kill(0, SIGTERM);
 }
 
+/* ---- change ---- */
+
+static void *loop(void *tid)
+{
+	pin(1);
+	*(volatile int *)tid = gettid();
+	while (!stop)
+		burn_us(100);
+	return NULL;
+}
+
+/* Neither sleeps: what is learned of bursts is nothing of theirs. */
+static void change(void)
+{
+	uint64_t end = now() + number("ms", 500) * MSEC, next;
+	struct sched_param none = {};
+	volatile int tid = 0;
+	unsigned long changes;
+	pthread_t thread;
+
+	pin(2);
+	thread = start(loop, (void *)&tid);
+	while (!tid)
+		;
+	for (changes = 0; now() < end; changes++) {
+		if (changes % 2)
+			allow(tid, 1, changes / 2 % 3 + 1);
+		else if (sched_setscheduler(tid, changes % 4 ? SCHED_BATCH : SCHED_OTHER, &none))
+			die("sched_setscheduler: %s", strerror(errno));
+		next = now() + MSEC / 2;
+		while (now() < next)
+			;
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	printf("changes=%lu\n", changes);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct command commands[] = {
 		{ "affinity", affinity },
 		{ "starve", starve },
+		{ "change", change },
 	};
 
 	return run_command(commands, sizeof(commands) / sizeof(*commands), argc, argv);

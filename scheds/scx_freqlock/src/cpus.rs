@@ -51,6 +51,12 @@ impl CpusPage {
         self.publish(skel);
     }
 
+    /// CPUs came or went: a new page follows.
+    pub fn renew(&mut self, skel: &mut BpfSkel) {
+        self.stop(skel);
+        self.period = Duration::ZERO;
+    }
+
     /// A period is over.
     pub fn publish(&mut self, skel: &mut BpfSkel) {
         if let Err(error) = self.try_publish(skel) {
@@ -84,8 +90,8 @@ impl CpusPage {
 }
 
 fn publisher(skel: &BpfSkel) -> Result<Publisher> {
-    let rodata = skel.maps.rodata_data.as_ref().context("no .rodata")?;
-    let cpus = rodata.cpu_topo.iter().enumerate();
+    let bss = skel.maps.bss_data.as_ref().context("no .bss")?;
+    let cpus = bss.cpu_topo.iter().enumerate();
     let present = cpus.filter(|(_, cpu)| cpu.present != 0).map(|(id, _)| id);
     Publisher::new(&skel.maps.ledgers, present)
 }

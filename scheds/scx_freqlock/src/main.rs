@@ -9,6 +9,7 @@ mod contexts;
 mod cost;
 mod cpus;
 mod generate;
+mod hotplug;
 mod libbpf_log;
 mod observe;
 mod opts;
@@ -33,7 +34,7 @@ use log::{error, info, warn, LevelFilter};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use opts::{Command, MemoryOpts, Opts, RunOpts, VERSION};
 use rustix::fs::Mode;
-use rustix::process::umask;
+use rustix::process::{getpriority_process, setpriority_process, umask};
 use scheduler::{Learned, Scheduler, Storage};
 use serde::Serialize;
 use signals::Signals;
@@ -174,15 +175,19 @@ fn run(opts: &RunOpts) -> Result<()> {
     if let Some(interval) = opts.stats {
         print_stats(interval);
     }
+    let mut hurry = None;
     loop {
         tell_systemd(State::Starting("Being calibrated and loaded"));
-        match run_once(opts, &mut learned, &asked, &signals)? {
+        match run_once(opts, &mut learned, &asked, &signals, hurry)? {
             Ending::Asked(line) => {
                 tell_systemd(State::Stopping(&line));
                 info!("{line}");
                 return Ok(());
             }
-            Ending::Restart(line) => info!("{line}"),
+            Ending::Restart(line) => {
+                info!("{line}");
+                hurry = Hurry::begin();
+            }
             Ending::Failed(line) => {
                 tell_systemd(State::Stopping(&line));
                 bail!(Failed(line))
@@ -205,18 +210,45 @@ fn allow_files() {
     }
 }
 
+/// Loading goes before all other work, for as long as this lives.
+struct Hurry {
+    nice: i32,
+}
+
+impl Hurry {
+    const MOST: i32 = -20;
+
+    /// None where that is not allowed.
+    fn begin() -> Option<Self> {
+        let nice = getpriority_process(None).ok()?;
+        setpriority_process(None, Self::MOST).ok()?;
+        Some(Self { nice })
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        if let Err(error) = setpriority_process(None, self.nice) {
+            warn!("the nice value stays at {}: {error}", Self::MOST);
+        }
+    }
+}
+
 /// Loads it, serves it, and says how it ended.
 fn run_once(
     opts: &RunOpts,
     learned: &mut Learned,
     asked: &Receiver<control::Asked>,
     signals: &Signals,
+    hurry: Option<Hurry>,
 ) -> Result<Ending> {
     let start = Instant::now();
     let server = scheduler::stats_server()?;
     let mut storage = Storage::uninit();
     let mut scheduler = Scheduler::load(opts, &mut storage, learned)?;
-    let info = match scheduler.attach() {
+    let attached = scheduler.attach();
+    drop(hurry);
+    let info = match attached {
         Ok(()) => {
             info!("enabled after {:.2} s", start.elapsed().as_secs_f64());
             tell_systemd(State::Ready(&format!(

@@ -42,8 +42,8 @@ Exit status:
   2  wrong usage
   3  ran, and was ended by the kernel: by its watchdog, or after an error
 
-When CPUs come or go it loads itself again. When its process is gone, however it
-ended, the kernel is back on its own scheduler.";
+CPUs may come and go meanwhile. When its process is gone, however it ended, the
+kernel is back on its own scheduler.";
 
 const MORE: &str = "\
 `scx_freqlock --help` has all flags, those of knobs too; `scx_freqlock help

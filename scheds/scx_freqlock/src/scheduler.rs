@@ -6,6 +6,7 @@ use crate::adapt;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
 use crate::cpus::CpusPage;
+use crate::hotplug::{self, Change, KnownCpus};
 use crate::libbpf_log;
 use crate::opts::{RunOpts, VERSION};
 use crate::signals::Signals;
@@ -15,7 +16,7 @@ use crossbeam::channel::{at, never, select, tick, Receiver};
 use freqlock::calibrate::{self, Measured, COLD_KNOBS};
 use freqlock::context::InForce;
 use freqlock::control;
-use freqlock::freq::{self, Counters, Events, Machine, Source};
+use freqlock::freq::{self, Machine, Source};
 use freqlock::histogram;
 use freqlock::intf;
 use freqlock::knobs::Tunables;
@@ -27,7 +28,7 @@ use freqlock::raw::text;
 use freqlock::report::ExitInfo;
 use freqlock::stats::{self, Request, Response};
 use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
-use freqlock::topology::{self, Layout};
+use freqlock::topology::Layout;
 use freqlock::{output, preflight, store_tunables, units};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramInput};
 use log::{info, warn};
@@ -38,7 +39,6 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::io::Read;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// How often is looked whether the kernel ended it: there is nothing to wait on.
@@ -78,21 +78,13 @@ pub struct Scheduler<'a> {
     nr_cpus: usize,
     /// Change over to cpuperf when it is seen to vary.
     upgrade: bool,
-    /// The BPF side reads them as long as they are open.
-    _counters: Option<Counters>,
+    cpus: KnownCpus,
 }
 
 impl<'a> Scheduler<'a> {
     /// Loads everything and attaches nothing.
     pub fn load(opts: &RunOpts, storage: &'a mut Storage, learned: &mut Learned) -> Result<Self> {
-        let mut layout = topology::host()?;
-        for (cpu, capacity) in &opts.test_capacity {
-            let cpu = layout
-                .cpus
-                .get_mut(*cpu)
-                .context("--test-capacity names a CPU that is not here")?;
-            cpu.capacity = *capacity;
-        }
+        let (mut cpus, layout) = KnownCpus::look(opts)?;
         let present: Vec<usize> = layout.present().collect();
         if let Some((cpu, _)) = opts
             .test_speed
@@ -161,21 +153,8 @@ impl<'a> Scheduler<'a> {
             "optional hooks: tracepoint power:cpu_frequency {state}; requests for speed {requests}"
         );
 
-        let counters = match (choice.source, machine.counters) {
-            (Source::Aperf, Ok(counters)) => {
-                insert(&skel.maps.aperf_events, &counters.aperf)?;
-                insert(&skel.maps.mperf_events, &counters.mperf)?;
-                Some(counters)
-            }
-            _ => None,
-        };
-        for cpu in &present {
-            let order = topology::order_bytes(&layout.order(*cpu));
-            skel.maps
-                .cpu_orders
-                .update(&key(*cpu), &order, MapFlags::ANY)
-                .context("cannot fill cpu_orders")?;
-        }
+        let counted = choice.source == Source::Aperf;
+        cpus.fill_maps(&skel, &layout, machine.counters.ok().filter(|_| counted))?;
 
         Ok(Self {
             skel,
@@ -189,7 +168,7 @@ impl<'a> Scheduler<'a> {
             ],
             nr_cpus: layout.cpus.len(),
             upgrade: choice.upgrade,
-            _counters: counters,
+            cpus,
         })
     }
 
@@ -221,7 +200,8 @@ impl<'a> Scheduler<'a> {
         let look = tick(LOOK_EVERY);
         let mut page = CpusPage::none();
         let mut signalled = false;
-        while !signalled && !self.exited() {
+        let mut reload = false;
+        while !signalled && !reload && !self.exited() {
             if let Some(settings) = &learned.settings {
                 page.follow(&mut self.skel, settings.tunables().cpus_ms);
             }
@@ -241,7 +221,14 @@ impl<'a> Scheduler<'a> {
                 }
                 recv(signals.reload) -> _ => self.reload(learned)?,
                 recv(signals.end) -> _ => signalled = true,
-                recv(look) -> _ => telemetry::take_in(&told)?,
+                recv(look) -> _ => {
+                    telemetry::take_in(&told)?;
+                    match self.cpus.follow(&mut self.skel)? {
+                        Change::None => {}
+                        Change::Told => page.renew(&mut self.skel),
+                        Change::Reload => reload = true,
+                    }
+                }
                 recv(page.due) -> _ => page.publish(&mut self.skel),
                 recv(trial) -> _ => {
                     let settings = learned.settings.as_mut().context("no settings")?;
@@ -251,6 +238,13 @@ impl<'a> Scheduler<'a> {
             self.upgrade_source();
         }
         drop(self.link.take());
+        if reload {
+            return Ok(ExitInfo {
+                reason: "they differ in capacity now".into(),
+                restart: true,
+                ..ExitInfo::default()
+            });
+        }
         Ok(self.exit_info(signalled))
     }
 
@@ -438,8 +432,7 @@ impl<'a> Scheduler<'a> {
         look.test_run(ProgramInput::default())
             .context("cannot look at the CPUs")?;
         let bss = maps.bss_data.as_ref().context("no .bss")?;
-        let rodata = maps.rodata_data.as_ref().context("no .rodata")?;
-        let cpus = bss.cpu_states.iter().zip(&rodata.cpu_topo).enumerate();
+        let cpus = bss.cpu_states.iter().zip(&bss.cpu_topo).enumerate();
         let present = cpus.filter(|(_, (_, topo))| topo.present != 0);
         let cpus = present.map(|(id, (state, topo))| Cpu {
             id: id as u64,
@@ -528,6 +521,8 @@ fn open_and_load<'a>(
 
     let ops = skel.struct_ops.freqlock_ops_mut();
     ops.exit_dump_len = dump_bytes(opts, layout.cpus.len());
+    // CPUs may come and go between here and the moment at which it is enabled.
+    ops.hotplug_seq = 0;
     // Otherwise the kernel queues these by itself, ahead of all others. 0 where it has no such
     // flag. Exiting tasks stay with the kernel: they soon are gone, and their parents wait.
     ops.flags |= *SCX_OPS_ENQ_MIGRATION_DISABLED;
@@ -551,8 +546,6 @@ fn open_and_load<'a>(
         intf::fl_consts_FL_ABI_VERSION
     );
     rodata.nr_cpus = nr_cpus;
-    rodata.nr_present = layout.present().count() as u32;
-    rodata.smt_present = layout.smt;
     rodata.capacity_differs = layout.capacity_differs();
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
@@ -567,15 +560,8 @@ fn open_and_load<'a>(
             *to = from as _;
         }
     }
-    for (to, from) in rodata.cpu_topo.iter_mut().zip(&layout.cpus) {
-        to.core = from.core;
-        to.llc = from.llc;
-        to.node = from.node;
-        to.capacity = from.capacity;
-        to.sibling = from.sibling;
-        to.present = from.present;
-    }
     let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
+    hotplug::tell(bss, layout);
     store_tunables!(settings.tunables(), bss.tunables);
     contexts::store(bss, settings.contexts(), settings.tunables());
     bss.test_speed.fill(intf::fl_consts_FL_FULL_SPEED);
@@ -634,16 +620,4 @@ fn random_key() -> Result<u64> {
     file.and_then(|mut file| file.read_exact(&mut bytes))
         .context("cannot read /dev/urandom")?;
     Ok(u64::from_ne_bytes(bytes))
-}
-
-fn insert(map: &impl MapCore, events: &Events) -> Result<()> {
-    for (cpu, event) in events {
-        map.update(&key(*cpu), &event.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
-            .with_context(|| format!("cannot use the counter of CPU {cpu}"))?;
-    }
-    Ok(())
-}
-
-fn key(cpu: usize) -> [u8; 4] {
-    (cpu as u32).to_ne_bytes()
 }

@@ -4,6 +4,7 @@
  * and expected to be free soon. Other CPUs leave them alone until park_until;
  * then a timer moves them to an idle CPU, or to the CPU's open queue where
  * nothing is idle. So a wrong prediction costs a task at most its own bound.
+ * While a real-time task has the CPU, the timer is its tick as well.
  */
 #include "freqlock.bpf.h"
 
@@ -92,6 +93,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		}
 	}
 	bpf_rcu_read_unlock();
+	if (fl_is_taken(cpu) && fl_call_idle(cpu, now))
+		next = lesser(next, now + FL_TAKEN_LOOK_NS);
 	if (next != FL_NONE)
 		fl_park_arm(cpu, now, next > now ? next - now : 1);
 	return 0;

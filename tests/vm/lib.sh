@@ -20,6 +20,7 @@ figures=$loads/figures
 terminal=$loads/terminal
 cpus=$loads/cpus
 hostile=$loads/hostile
+gaps=$loads/gaps
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -138,6 +139,7 @@ run_load() { run_program "$load" "$@"; }
 
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
+run_gaps() { run_program "$gaps" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
 
 run_program() {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A task's virtual time, on the clock of the CPU that it is on, and
- * the work that waits on each CPU. For main.bpf.c, which knows when they change.
+ * A task's virtual time, on the clock of the CPU that it is on, the work that waits on
+ * each CPU, and how far ticks are apart. For main.bpf.c, which knows when they change.
  */
 #ifndef __FREQLOCK_CLOCK_BPF_H
 #define __FREQLOCK_CLOCK_BPF_H
@@ -44,12 +44,60 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
 }
 
+/* @tctx was picked on @cpu by its own terms: the clock goes on. */
+static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 head = FL_NONE;
+
+	/* Only who is far ahead can be ahead of who is next: the others are not asked for. */
+	if (vtime_before(cctx->vclock + tunables.lag_us * FL_USEC, tctx->vtime))
+		head = fl_head_deadline(cpu);
+	cctx->vclock = vclock_after(cctx->vclock, tctx->vtime,
+				    head == FL_NONE ? tctx->vtime : head);
+}
+
 static inline void vtime_sleep(struct task_ctx *tctx)
 {
 	if (tctx->vtime_cpu < 0)
 		return;
 	tctx->vtime -= fl_cpu(tctx->vtime_cpu)->vclock;
 	tctx->vtime_cpu = FL_ASLEEP;
+}
+
+/* So many ticks tell how far they are apart. */
+#define TICK_JIFFIES 64
+
+/* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
+static u64 tick_ns, jiffies_since, jiffies_before;
+
+static inline void begin_ticks(void)
+{
+	jiffies_since = scx_bpf_now();
+	jiffies_before = bpf_jiffies64();
+}
+
+/* All CPUs count the same jiffies: whoever is first to write tick_ns is as right as the next. */
+static inline void learn_tick(u64 now)
+{
+	u64 jiffies;
+
+	if (tick_ns)
+		return;
+	jiffies = bpf_jiffies64() - jiffies_before;
+	if (jiffies >= TICK_JIFFIES)
+		tick_ns = (now - jiffies_since) / jiffies;
+}
+
+/* @tctx stops on the CPU of @cctx after it @ran: if that was no turn, it is owed one. */
+static inline void owe_turn(struct task_ctx *tctx, const struct cpu_ctx *cctx, u64 ran,
+			    bool goes_on)
+{
+	if (goes_on)
+		tctx->owed_since = owed_turn(tctx->owed_since, tctx->waited_since,
+					     ran - lesser(ran, cctx->look_ns));
+	else
+		tctx->owed_since = 0;
 }
 
 /* What is left of @tctx's burst, for its next request. */

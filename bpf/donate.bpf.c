@@ -362,7 +362,8 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 		goto out;
 	}
 	if (take_here(h, fl_queue(from), cpu) ||
-	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu))) {
+	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu)) ||
+	    (fl_cpu(from)->late && take_here(h, fl_late(from), cpu))) {
 		fl_count(hold_here);
 		hctx->park_until = 0;
 		*done = true;

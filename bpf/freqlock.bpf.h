@@ -28,13 +28,16 @@
 #define FL_ASLEEP (-1)
 
 /*
- * Queues: each CPU has one from which every CPU may take (its id is the CPU's)
- * and one of parked tasks, which wait for this CPU on purpose and are left
- * alone until their time is over.
+ * Queues: each CPU has one from which every CPU may take (its id is the CPU's),
+ * one of parked tasks, which wait for this CPU on purpose and are left alone
+ * until their time is over, and one of late tasks, which waited in the first for
+ * so long that their deadlines do not count any more; this one is in order of waiting.
  */
 #define FL_PARK_BIT   (1ULL << 16)
+#define FL_LATE_BIT   (1ULL << 17)
 #define fl_queue(cpu) ((u64)(cpu))
 #define fl_park(cpu)  ((u64)(cpu) | FL_PARK_BIT)
+#define fl_late(cpu)  ((u64)(cpu) | FL_LATE_BIT)
 
 /* What a task does that makes another one runnable; it may leave its CPU next. */
 enum fl_event {
@@ -46,6 +49,9 @@ enum fl_event {
 
 /* linux/sched.h, SCHED_IDLE: a macro, so not among the kernel's types. */
 #define POLICY_IDLE 5
+
+/* linux/sched/prio.h, MAX_RT_PRIO, as well: real-time and deadline tasks are below it. */
+#define PRIO_RT_END 100
 
 enum fl_task_flags {
 	FL_TASK_FORKED = 1 << 0,    /* has not run yet */
@@ -79,6 +85,7 @@ struct task_ctx {
 	u64 burst;               /* average work between sleeps, 0 unknown */
 	u64 waiting_since;       /* when it last became runnable */
 	u64 waited_since;        /* the same, of what it waited for until it was picked */
+	u64 owed_since;          /* its last turns were too short to end a wait since then, or 0 */
 	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
@@ -115,6 +122,7 @@ struct task_ctx {
 	u32 level;      /* of its own nice value */
 	u32 cookie;     /* tells it from another task with its PID */
 	s32 big_cpu;    /* it is to go on there, or -1; by who waits for it */
+	bool late;      /* it waited for so long that its next turn is a short one */
 	/* What is told of it, account.bpf.c. */
 	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
 	bool is_told;   /* it has exited, and the agent was told */
@@ -139,7 +147,9 @@ struct cpu_ctx {
 	u64 last_stop;     /* when it last ceased to run a task */
 	u64 queued_work;
 	u64 next_balance;
-	u64 next_rescue;
+	u64 next_look; /* for late tasks in its queue */
+	u64 look_ns;   /* what such a look took from the running task's turn */
+	u64 turn_ends; /* the running task's, by the timer; 0 by the ticks alone */
 	u64 speed_at;  /* time of @speed */
 	u64 idle_exit; /* average time from being sent a task while idle to running it */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
@@ -153,6 +163,10 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
+	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool late_ran;   /* of those and the others, they had the last turn */
+	bool releasing;  /* ops.cpu_release enqueues anew what is in its local queue */
+	bool wakee;      /* a woken task preempts the running one */
 	bool donated;    /* the running task was picked on others' terms */
 	bool going;      /* it is being made inactive, or about to be */
 	bool offline;    /* the kernel has told that it goes, and not yet that it comes back */
@@ -285,6 +299,28 @@ static __always_inline void fl_cpu_left(struct cpu_ctx *cctx, u64 now)
 	cctx->last_stop = now;
 }
 
+/* Tasks on a CPU's run queue, of every class, the running one included. */
+static __always_inline u32 fl_nr_running(s32 cpu)
+{
+	struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	return rq ? rq->nr_running : 0;
+}
+
+/*
+ * True if a real-time or deadline task has the CPU. Nothing tells of one that takes an
+ * idle CPU, so this looks there, and only where no task of ours runs.
+ */
+static __always_inline bool fl_is_taken(s32 cpu)
+{
+	struct rq *rq;
+
+	if (fl_is_busy(cpu))
+		return false;
+	rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	return rq && rq->curr->prio < PRIO_RT_END;
+}
+
 /* True if the CPU belongs to the warm set. */
 static __always_inline bool fl_is_warm(s32 cpu, u64 now)
 {
@@ -330,6 +366,7 @@ struct placement {
 	s32 this_cpu;
 	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
+	bool displaced;  /* a real-time task takes prev_cpu from it just now */
 	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
 	u32 nr_active;   /* auto: cores that are not idle, where that slows others */
 	bool any_idle;   /* auto: some CPU that the task may use is idle */
@@ -372,6 +409,9 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 int fl_park_arm(s32 cpu, u64 now, u64 delay_ns);
 int fl_park_init(u32 cpu);
 
+/* How often that timer looks after what waits at a CPU that a real-time task has. */
+#define FL_TAKEN_LOOK_NS (1000 * FL_USEC)
+
 /* life.bpf.c */
 void freqlock_set_weight(unsigned long long *ctx);
 s32 freqlock_init_task(unsigned long long *ctx);
@@ -391,9 +431,16 @@ int fl_drain(s32 cpu);
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
 bool fl_balance(s32 cpu, u64 now);
-bool fl_rescue(s32 cpu, u64 now);
+bool fl_call_idle(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
+
+/* late.bpf.c */
+bool fl_take_late(s32 cpu, u64 now, bool wakee);
+int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+	    u64 now);
+int fl_look_for_late(s32 cpu, u64 now);
+int fl_late_init(u32 cpu);
 
 /* spin.bpf.c */
 bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,

@@ -34,6 +34,8 @@ __noinline int fl_drain(s32 cpu)
 		n += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0)
 		n += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+	bpf_for_each(scx_dsq, p, fl_late(cpu), 0)
+		n += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	bpf_rcu_read_unlock();
 	if (n) {
 		cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)]

@@ -21,7 +21,7 @@ KNOB(preempt_margin_us, "us", 500, 0, 100000, live, "A waking task preempts a ru
 KNOB(preempt_after_us, "us", 1500, 0, 100000, live, "A running task is not preempted by a waking one before it ran this long")
 KNOB(balance_us, "us", 4000, 500, 1000000, live, "How often a busy CPU looks for a longer queue to take a task from")
 KNOB(rotate_us, "us", 24000, 1000, 10000000, live, "A queue longer by one task gives it away after it waited this long, so that unequal queues take turns")
-KNOB(starve_ms, "ms", 4000, 10, 9000, live, "A queued task that waited this long runs next, whatever its nice value: after 10 s the kernel would end the scheduler")
+KNOB(starve_ms, "ms", 4000, 10, 20000, live, "A queued task runs within this time, whatever its nice value and however many others there are: after 30 s the kernel would end the scheduler")
 KNOB(weight_min, "weight", 1, 1, 88761, task, "Least weight that a task has, whatever its nice value; 1024 is that of nice 0, and each step of nice a factor of 1.25")
 KNOB(weight_max, "weight", 88761, 1, 88761, task, "Most weight that a task has, whatever its nice value and weight_min")
 

@@ -14,7 +14,8 @@
  * 4. A waking task preempts a running one when its deadline is earlier by a
  *    margin. Short bursts get early deadlines, long sleep gets bounded credit.
  * 5. A CPU with nothing to do takes from the nearest queue that has something;
- *    a busy one now and then from a longer queue (queue.bpf.c).
+ *    a busy one now and then from a longer queue (queue.bpf.c). Who waits for too
+ *    long runs out of turn (late.bpf.c).
  * 6. How fast each CPU is now is known from counters or guessed from how
  *    recently it was busy (freq.bpf.c); how long bursts are, and how soon a
  *    task leaves its CPU after it forked or woke another, is learned as tasks
@@ -31,9 +32,6 @@
 #include "clock.bpf.h"
 #include "drop.bpf.h"
 #include "placement.bpf.h"
-
-/* So many ticks tell how far they are apart. */
-#define TICK_JIFFIES 64
 
 char _license[] SEC("license") = "GPL";
 
@@ -60,9 +58,6 @@ volatile u32 turbo[FL_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 
-/* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
-static u64 tick_ns, jiffies_since, jiffies_before;
-
 /* See that @p has the knobs of its context, if something can have changed that. */
 static __always_inline void follow_context(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -87,18 +82,6 @@ static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	       deadline_preempts(deadline, cctx->running_deadline,
 				 tunables.preempt_margin_us * FL_USEC) &&
 	       !(sees_locks && fl_hold_spares(cpu, weight, now));
-}
-
-/* All CPUs count the same jiffies: whoever is first to write tick_ns is as right as the next. */
-static void learn_tick(u64 now)
-{
-	u64 jiffies;
-
-	if (tick_ns)
-		return;
-	jiffies = bpf_jiffies64() - jiffies_before;
-	if (jiffies >= TICK_JIFFIES)
-		tick_ns = (now - jiffies_since) / jiffies;
 }
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -167,36 +150,13 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	return cpu;
 }
 
-/*
- * A task that needs a CPU and was not asked where: count it as select_cpu would.
- * SCX_ENQ_CPU_SELECTED does not tell: the kernel leaves it out for forks.
- */
-static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
-{
-	if (tctx->flags & FL_TASK_ASKED) {
-		tctx->flags &= ~FL_TASK_ASKED;
-		return;
-	}
-	if (tctx->flags & FL_TASK_FORKED)
-		fl_count(fork);
-	else if (enq_flags & SCX_ENQ_WAKEUP)
-		fl_count(wake);
-	else
-		return;
-	fl_count(pinned);
-	fl_count(place_pinned);
-	if (tells_tasks)
-		fl_account_placed(tctx, tctx->ran_on == scx_bpf_task_cpu(p), false, false);
-	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
-}
-
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now(), own;
-	bool arrives, preempts, urgent;
+	bool arrives, preempts, urgent, pinned;
 	u64 mode;
 
 	if (!tctx) {
@@ -206,6 +166,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_dropped(p))
 		return;
+	if (enq_flags & SCX_ENQ_REENQ)
+		fl_count(displaced);
 	/* If it was asked where, that was a moment ago. */
 	if (!(tctx->flags & FL_TASK_ASKED))
 		follow_context(p, tctx);
@@ -241,7 +203,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	preempts = arrives && fl_is_busy(cpu) &&
 		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
 		    cctx->spinner == p->tgid);
-	if (!arrives && mode == FL_MODE_AUTO && !fl_is_pinned(p) &&
+	pinned = cctx->releasing ? is_pinned_nested(p) : fl_is_pinned(p);
+	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
 	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
 
@@ -270,6 +233,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
 	if (preempts) {
 		fl_count(preempt_wake);
+		/* A dispatch that comes before this insert forgets it: it may balance then. */
+		cctx->wakee = true;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	} else if (!fl_is_busy(cpu)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -277,21 +242,27 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	/*
 	 * A CPU may have gone idle after it found this queue empty. One that
 	 * does so between this look and its own going idle is found by the next
-	 * tick of the CPU on which the task waits.
+	 * tick of the CPU on which the task waits, or by a timer where a real-time
+	 * task runs. The insert takes effect as this returns, and kicks are sent
+	 * after that, when interrupts are on again: who is woken here finds the task.
 	 */
-	if (!fl_is_pinned(p)) {
+	if (!pinned) {
 		idle = fl_claim_idle(p, mode, cpu, now);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		else if ((enq_flags & SCX_ENQ_REENQ) || fl_is_taken(cpu))
+			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
 	}
 }
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u64 now = scx_bpf_now(), head, vtime, ran, left = 0, keep;
+	bool wakee = fl_cpu(cpu)->wakee;
 	struct task_ctx *tctx;
 
-	if (now >= fl_cpu(cpu)->next_rescue && fl_rescue(cpu, now))
+	fl_cpu(cpu)->wakee = false;
+	if (fl_take_late(cpu, now, wakee))
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
 		if (fl_is_called(cpu) && fl_run_holder(cpu, now))
@@ -321,7 +292,8 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (fl_balance(cpu, now))
+	/* Who preempts @prev is not to wait for another task that comes in its stead. */
+	if (!wakee && fl_balance(cpu, now))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {
@@ -358,8 +330,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (!still) {
 		cctx->leave_at = 0;
 		cctx->running_away = tctx ? tctx->away : 0;
-		cctx->running_slice = tctx ? fl_request(tctx) : fl_slice(NULL);
-		cctx->running_rest = tctx ? burst_rest(tctx) : 0;
+		cctx->running_slice = fl_slice(NULL);
 		cctx->running_since = now;
 		cctx->running = p->pid;
 		cctx->spinner = 0;
@@ -370,7 +341,13 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	queued_remove(tctx);
 	if (tctx->vtime_cpu != cpu)
 		vtime_join(tctx, cpu);
-	tctx->request = fl_request(tctx);
+	if (still) {
+		tctx->request = fl_request(tctx);
+	} else {
+		fl_turn(p, tctx, cpu, now);
+		cctx->running_slice = tctx->request;
+		cctx->running_rest = burst_rest(tctx);
+	}
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
 						tctx->weight);
 	tctx->run_start = now;
@@ -379,8 +356,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (fl_holds(tctx))
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
 	/* Who runs on others' terms may be far ahead of the clock by its own. */
-	if (!cctx->donated && vtime_before(cctx->vclock, tctx->vtime))
-		cctx->vclock = tctx->vtime;
+	if (!cctx->donated)
+		vclock_advance(tctx, cpu);
 
 	fl_learn_wait(tctx, cpu, now);
 	if (tells_tasks && !still)
@@ -400,9 +377,10 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p), idle;
-	struct task_struct *waiting;
+	s32 cpu = scx_bpf_task_cpu(p);
 	struct task_ctx *tctx = fl_task(p), *wctx;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_struct *waiting;
 	u64 now = scx_bpf_now();
 	u32 speed;
 
@@ -418,20 +396,30 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		scx_bpf_task_set_slice(p, 0);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
+	if (!waiting && !cctx->late)
+		return;
+	learn_tick(now);
+	fl_look_for_late(cpu, now);
+	/* A short turn is ended by its timer: it may have begun a moment ago. */
+	if (!cctx->turn_ends && (cctx->late || slice_ends(p->scx.slice, tick_ns)))
+		scx_bpf_task_set_slice(p, 0);
+	/* See the end of enqueue. */
+	fl_call_idle(cpu, now);
 	if (!waiting)
 		return;
 	wctx = fl_task(waiting);
-	learn_tick(now);
-	if (now >= fl_cpu(cpu)->next_rescue || slice_ends(p->scx.slice, tick_ns))
-		scx_bpf_task_set_slice(p, 0);
 	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
 	}
-	/* See the end of enqueue. */
-	idle = fl_claim_idle(waiting, fl_policy(wctx)->mode, cpu, now);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* Up to Linux 6.18: a real-time or deadline task takes @cpu (rt.bpf.c). */
+void BPF_STRUCT_OPS(freqlock_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	fl_cpu(cpu)->releasing = true;
+	scx_bpf_reenqueue_local();
+	fl_cpu(cpu)->releasing = false;
 }
 
 /* Without this, the kernel would end the slice by itself. */
@@ -486,6 +474,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
 	tctx->vtime += vtime_charge(ran, tctx->weight);
+	owe_turn(tctx, cctx, ran, !sleeps);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
 	tctx->request = sleeps ? 0 : request_left(tctx->request, ran, fl_slice(tctx));
@@ -504,15 +493,18 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	u32 cpu;
 	int err;
 
-	jiffies_since = scx_bpf_now();
-	jiffies_before = bpf_jiffies64();
+	begin_ticks();
 	fl_spin_init();
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
 		if (!err)
 			err = scx_bpf_create_dsq(fl_park(cpu), -1);
 		if (!err)
+			err = scx_bpf_create_dsq(fl_late(cpu), -1);
+		if (!err)
 			err = fl_park_init(cpu);
+		if (!err)
+			err = fl_late_init(cpu);
 		if (err) {
 			scx_bpf_error("cannot set up CPU %u: %d", cpu, err);
 			return err;
@@ -534,6 +526,7 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .tick		= (void *)freqlock_tick,
 	       .yield		= (void *)freqlock_yield,
 	       .stopping	= (void *)freqlock_stopping,
+	       .cpu_release	= (void *)freqlock_cpu_release,
 	       .set_weight	= (void *)freqlock_set_weight,
 	       .init_task	= (void *)freqlock_init_task,
 	       .exit_task	= (void *)freqlock_exit_task,
@@ -545,5 +538,5 @@ SCX_OPS_DEFINE(freqlock_ops,
 	       .init		= (void *)freqlock_init,
 	       .exit		= (void *)freqlock_exit,
 	       .flags		= SCX_OPS_ENQ_LAST,
-	       .timeout_ms	= 10000,
+	       .timeout_ms	= 30000,
 	       .name		= "freqlock");

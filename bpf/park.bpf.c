@@ -4,7 +4,8 @@
  * and expected to be free soon. Other CPUs leave them alone until park_until;
  * then a timer moves them to an idle CPU, or to the CPU's open queue where
  * nothing is idle. So a wrong prediction costs a task at most its own bound.
- * The timer also empties the queues of a CPU that goes (hotplug.bpf.c).
+ * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
+ * real-time task has the CPU, it is its tick as well.
  */
 #include "freqlock.bpf.h"
 
@@ -101,6 +102,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	} else if (READ_ONCE(fl_cpu(cpu)->offline)) {
 		fl_drain(cpu);
 	}
+	if (fl_is_taken(cpu) && fl_call_idle(cpu, now))
+		next = lesser(next, now + FL_TAKEN_LOOK_NS);
 	if (next != FL_NONE)
 		fl_park_arm(cpu, now, next > now ? next - now : 1);
 	return 0;

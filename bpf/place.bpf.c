@@ -7,6 +7,9 @@
  */
 #include "freqlock.bpf.h"
 
+/* So many CPUs are looked at for one beside a CPU that a real-time task has. */
+#define BESIDE_CPUS 16
+
 /*
  * Functions that are not static are verified once each; as static ones, the
  * paths of four predictions would multiply.
@@ -105,14 +108,6 @@ s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 n
 	return cpu;
 }
 
-/* Tasks on a CPU's run queue, of every class, the running one included. */
-static u32 nr_running(s32 cpu)
-{
-	struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
-
-	return rq ? rq->nr_running : 0;
-}
-
 static s32 queue_on(s32 cpu)
 {
 	fl_count(place_busy);
@@ -178,14 +173,14 @@ static s32 place_fork_local(struct task_struct *p, struct placement *pl)
 
 	if (pl->fork) {
 		if (fl_allowed(p, pl->this_cpu) &&
-		    forklocal_keeps_child(nr_running(pl->this_cpu))) {
+		    forklocal_keeps_child(fl_nr_running(pl->this_cpu))) {
 			fl_count(forklocal_alone);
 			return park_on(pl, pl->this_cpu, bound, -1);
 		}
 		fl_count(forklocal_crowded);
 		return AS_OFF;
 	}
-	if (!forklocal_keeps_wakee(nr_running(pl->prev_cpu))) {
+	if (!forklocal_keeps_wakee(fl_nr_running(pl->prev_cpu))) {
 		fl_count(forklocal_prev_crowded);
 		return AS_OFF;
 	}
@@ -298,6 +293,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	u32 span = FL_FULL_SPEED - tunables.speed_floor;
 	struct candidate c = { .cpu = cpu };
 
+	if ((!idle || why == AUTO_HOME) && fl_is_taken(cpu))
+		return 0;
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
 	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
@@ -462,7 +459,8 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	begin_choice(pl);
 	if (!pl->any_idle)
 		return pl->prev_cpu;
-	choice->cpu[AUTO_PREV] = pl->prev_cpu;
+	if (!pl->displaced)
+		choice->cpu[AUTO_PREV] = pl->prev_cpu;
 	fl_choose(pl);
 	cpu = choice->best.cpu;
 	if (cpu < 0)
@@ -478,6 +476,35 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	pl->park_ns = wait_bound(choice->best.wait);
 	pl->park_target = pl->scan.warm;
 	return cpu;
+}
+
+/*
+ * A real-time task has @cpu: of the CPUs near it that none has, the one with the least
+ * work queued; @cpu itself if @p may use no other.
+ */
+static s32 beside(struct task_struct *p, s32 cpu)
+{
+	u64 least = FL_NONE, work;
+	struct cpu_order *order;
+	u32 key = cpu, i;
+	s32 best = cpu;
+
+	order = bpf_map_lookup_elem(&cpu_orders, &key);
+	if (!order)
+		return cpu;
+	bpf_for(i, 1, BESIDE_CPUS) {
+		s32 other;
+
+		if (i >= order->nr)
+			break;
+		other = order->cpu[in_range(i, FL_MAX_CPUS)];
+		work = READ_ONCE(fl_cpu(other)->queued_work);
+		if (work >= least || !fl_allowed(p, other) || fl_is_taken(other))
+			continue;
+		least = work;
+		best = other;
+	}
+	return best;
 }
 
 static s32 place_by_mode(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
@@ -510,5 +537,11 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	    (mode == FL_MODE_SMOVE && pl->from_task))
 		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
 	cpu = place_by_mode(p, tctx, pl);
-	return cpu < 0 ? place_off(p, pl) : cpu;
+	if (cpu < 0)
+		cpu = place_off(p, pl);
+	if (!pl->idle && fl_is_taken(cpu)) {
+		pl->park = false;
+		cpu = beside(p, cpu);
+	}
+	return cpu;
 }

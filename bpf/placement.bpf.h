@@ -52,6 +52,7 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 	pl->this_cpu = this_cpu;
 	pl->leave_ns = FL_NONE;
 	pl->fork = false;
+	pl->displaced = false;
 	pl->from_task = false;
 	pl->nr_active = 0;
 	pl->idle = false;
@@ -93,6 +94,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	s32 target;
 
 	pl->this_cpu = cpu;
+	pl->displaced = enq_flags & SCX_ENQ_REENQ;
 	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
 	target = fl_place_again(p, pl);
 	if (pl->idle) {
@@ -103,6 +105,39 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	if (pl->park)
 		park_until(tctx, pl);
 	return false;
+}
+
+/*
+ * fl_is_pinned() of a task that ops.cpu_release enqueues: it is the current one, and two
+ * programs, that one and enqueue, keep it from migrating for as long as they run.
+ */
+static bool is_pinned_nested(struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 ||
+	       p->migration_disabled > (p == bpf_get_current_task_btf() ? 2 : 0);
+}
+
+/*
+ * A task that needs a CPU and was not asked where: count it as select_cpu would.
+ * SCX_ENQ_CPU_SELECTED does not tell: the kernel leaves it out for forks.
+ */
+static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	if (tctx->flags & FL_TASK_ASKED) {
+		tctx->flags &= ~FL_TASK_ASKED;
+		return;
+	}
+	if (tctx->flags & FL_TASK_FORKED)
+		fl_count(fork);
+	else if (enq_flags & SCX_ENQ_WAKEUP)
+		fl_count(wake);
+	else
+		return;
+	fl_count(pinned);
+	fl_count(place_pinned);
+	if (tells_tasks)
+		fl_account_placed(tctx, tctx->ran_on == scx_bpf_task_cpu(p), false, false);
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }
 
 #endif /* __FREQLOCK_PLACEMENT_BPF_H */

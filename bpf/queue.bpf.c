@@ -8,10 +8,10 @@
 
 /* A busy CPU looks at this many others, nearest first. */
 #define BALANCE_CPUS 16
-/* So many tasks of a queue are looked at for one that waits for too long, ... */
-#define RESCUE_TASKS 64
-/* ... so often in the time that is too long. */
-#define RESCUE_LOOKS 4
+/* A queue of a CPU that a real-time task has is longer by so many than all others. */
+#define TAKEN_TASKS (1 << 20)
+/* An idle CPU is called for one of so many tasks at the head of a queue. */
+#define CALL_TASKS 16
 
 /* Tasks parked at @cpu; the look into the queue is saved where none can be. */
 u32 fl_nr_parked(s32 cpu)
@@ -46,13 +46,19 @@ u64 fl_head_deadline(s32 cpu)
 	return deadline;
 }
 
-/* The earliest of the CPU's own tasks, parked or not. */
+/* Take from the late tasks of @cpu. */
+static bool take_late(s32 cpu)
+{
+	return fl_cpu(cpu)->late && scx_bpf_dsq_move_to_local(fl_late(cpu), 0);
+}
+
+/* The earliest of the CPU's own tasks, parked or not; one that is late if there is no other. */
 bool fl_take_own(s32 cpu)
 {
 	struct task_struct *open, *parked;
 
 	if (!fl_nr_parked(cpu))
-		return scx_bpf_dsq_move_to_local(fl_queue(cpu), 0);
+		return scx_bpf_dsq_move_to_local(fl_queue(cpu), 0) || take_late(cpu);
 
 	open = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	parked = __COMPAT_scx_bpf_dsq_peek(fl_park(cpu));
@@ -63,10 +69,27 @@ bool fl_take_own(s32 cpu)
 	       scx_bpf_dsq_move_to_local(fl_queue(cpu), 0);
 }
 
+/* Tasks that wait at @cpu, parked ones aside. */
+static s32 nr_waiting(s32 cpu)
+{
+	s32 n = scx_bpf_dsq_nr_queued(fl_queue(cpu));
+
+	if (fl_cpu(cpu)->late)
+		n += scx_bpf_dsq_nr_queued(fl_late(cpu));
+	/* Nobody of ours runs there: all of these are to go elsewhere. */
+	return n && fl_is_taken(cpu) ? n + TAKEN_TASKS : n;
+}
+
+/* Take one of those, the late ones first. */
+static bool take_waiting(s32 from)
+{
+	return take_late(from) || scx_bpf_dsq_move_to_local(fl_queue(from), 0);
+}
+
 /*
  * Timers may be late, most of all in a virtual machine: take the first of the
- * tasks parked at @from if its bound is over. If another came to be the first
- * meanwhile, that one is moved before its bound, which costs it its warm CPU.
+ * tasks parked at @from if its bound is over, or if a real-time task has that CPU. If another came
+ * to be the first meanwhile, that one is moved before its bound, which costs it its warm CPU.
  */
 static bool steal_parked(s32 from, u64 now)
 {
@@ -77,7 +100,8 @@ static bool steal_parked(s32 from, u64 now)
 		return false;
 	p = __COMPAT_scx_bpf_dsq_peek(fl_park(from));
 	tctx = p ? fl_task(p) : NULL;
-	if (!tctx || now <= tctx->park_until || !scx_bpf_dsq_move_to_local(fl_park(from), 0))
+	if (!tctx || (now <= tctx->park_until && !fl_is_taken(from)) ||
+	    !scx_bpf_dsq_move_to_local(fl_park(from), 0))
 		return false;
 	tctx->park_until = 0;
 	fl_count(park_stolen);
@@ -106,7 +130,7 @@ bool fl_steal(s32 cpu)
 			continue;
 		if (steal_parked(from, now))
 			return true;
-		if (!scx_bpf_dsq_move_to_local(fl_queue(from), 0))
+		if (!take_waiting(from))
 			continue;
 		if (i < order->first[FL_SAME_LLC])
 			fl_count(steal_core);
@@ -143,7 +167,7 @@ bool fl_balance(s32 cpu, u64 now)
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
 		return false;
-	own = scx_bpf_dsq_nr_queued(fl_queue(cpu)) + fl_nr_parked(cpu);
+	own = nr_waiting(cpu) + fl_nr_parked(cpu);
 	bpf_for(i, 0, BALANCE_CPUS) {
 		s32 other, n;
 
@@ -152,7 +176,7 @@ bool fl_balance(s32 cpu, u64 now)
 		other = order->cpu[i & (FL_MAX_CPUS - 1)];
 		if (other == cpu || !READ_ONCE(fl_cpu(other)->queued_work))
 			continue;
-		n = scx_bpf_dsq_nr_queued(fl_queue(other));
+		n = nr_waiting(other);
 		if (n > longest) {
 			longest = n;
 			from = other;
@@ -161,7 +185,7 @@ bool fl_balance(s32 cpu, u64 now)
 	if (from < 0 || longest <= own)
 		return false;
 	if (longest > own + 1) {
-		if (!scx_bpf_dsq_move_to_local(fl_queue(from), 0))
+		if (!take_waiting(from))
 			return false;
 		fl_count(balance);
 		return true;
@@ -177,30 +201,50 @@ bool fl_balance(s32 cpu, u64 now)
 }
 
 /*
- * Shares of CPU time by weight let a task of nice 19 wait for 23 s beside one of
- * nice -20, longer than the kernel's watchdog does: run one that waits for too long.
+ * Wake an idle CPU for the first task in @queue of @cpu that may run on one; the very
+ * first may be bound to its CPU while those behind it are not. True if there is such a
+ * task, though perhaps not for a CPU that is idle now.
  */
-bool fl_rescue(s32 cpu, u64 now)
+static bool call_for(u64 queue, s32 cpu, u64 now)
 {
-	u64 starves = tunables.starve_ms * 1000 * FL_USEC;
-	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_struct *p;
-	struct task_ctx *tctx;
+	bool movable = false;
 	u32 seen = 0;
+	s32 idle;
 
-	cctx->next_rescue = now + starves / RESCUE_LOOKS;
-	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0) {
-		if (++seen > RESCUE_TASKS)
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++seen > CALL_TASKS)
 			break;
-		tctx = fl_task(p);
-		if (!tctx || now - tctx->waiting_since < starves ||
-		    !scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+		if (fl_is_pinned(p))
 			continue;
-		/* What others had before it is not held against it the next time. */
-		if (vtime_before(cctx->vclock, tctx->vtime))
-			tctx->vtime = cctx->vclock;
-		fl_count(rescued);
-		return true;
+		movable = true;
+		idle = fl_claim_idle(p, fl_policy(fl_task(p))->mode, cpu, now);
+		if (idle < 0)
+			continue;
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		break;
 	}
-	return false;
+	return movable;
+}
+
+/*
+ * The tick's look, for what slipped between a CPU's last look at this queue and its going
+ * idle. True if somebody waits here who may run on another CPU.
+ */
+bool fl_call_idle(s32 cpu, u64 now)
+{
+	const struct cpumask *idle;
+	bool movable;
+
+	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
+	bpf_rcu_read_lock();
+	idle = scx_bpf_get_idle_cpumask();
+	if (bpf_cpumask_empty(idle))
+		movable = nr_waiting(cpu) > 0;
+	else
+		movable = call_for(fl_queue(cpu), cpu, now) ||
+			  (fl_cpu(cpu)->late && call_for(fl_late(cpu), cpu, now));
+	scx_bpf_put_idle_cpumask(idle);
+	bpf_rcu_read_unlock();
+	return movable;
 }

@@ -64,7 +64,9 @@ STAT(steal_node, queue, "Taken by an idle CPU from another last-level cache of i
 STAT(steal_far, queue, "Taken by an idle CPU from another node")
 STAT(balance, queue, "Taken by a busy CPU from a longer queue")
 STAT(rotate, queue, "Taken by a busy CPU from a queue longer by one, to take turns")
-STAT(rescued, queue, "Run out of turn because it had waited for starve_ms")
+STAT(late, queue, "Waited for half of starve_ms, and put where the order is that of waiting")
+STAT(rescued, queue, "Of these, run out of turn")
+STAT(displaced, queue, "Queued anew because a real-time or deadline task took their CPU")
 
 /* Learning and its bounds. */
 STAT(class_hit, learn, "Forks whose parent command and kind of fork were known")

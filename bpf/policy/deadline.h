@@ -19,7 +19,11 @@ enum {
 	WEIGHT_IDLE = 3,   /* SCHED_IDLE, as the kernel's own class has it */
 	PRIO_NICE_0 = 120, /* task_struct::static_prio of nice 0 */
 	NR_NICE = 40,
-	REQUEST_WORTH = 8, /* a rest below this part of a slice is not worth a turn */
+	REQUEST_WORTH = 8,          /* a rest below this part of a slice is not worth a turn */
+	TURN_ROUNDS = 4,            /* so many rounds of a queue fit into starve_ms, ... */
+	TURN_LEAST_NS = 500 * 1000, /* ... down to turns of this length */
+	TURN_LATE_NS = 1000 * 1000, /* most of a turn that comes for its wait alone */
+	LATE_LOOKS = 8,             /* so often in starve_ms queues are searched for such */
 };
 
 /*
@@ -117,6 +121,59 @@ static inline u64 request_left(u64 request, u64 ran, u64 slice)
 static inline bool slice_ends(u64 left, u64 tick)
 {
 	return left <= tick / 2;
+}
+
+/*
+ * CPU time, ns, that a task gets in one turn which asked for @request, on a CPU where
+ * @runnable tasks want to run: short enough for a round of them all to end well before
+ * any of them @starves, ns.
+ */
+static inline u64 turn_length(u64 request, u64 runnable, u64 starves)
+{
+	u64 round = starves / TURN_ROUNDS, turn;
+
+	if (request * runnable <= round)
+		return request;
+	turn = greater(round / runnable, TURN_LEAST_NS);
+	return lesser(turn, request);
+}
+
+/* True if who waits @since is to run for that, before its deadline comes. */
+static inline bool is_late(u64 since, u64 now, u64 starves)
+{
+	/* Clocks of two CPUs may differ: it may wait since a moment to come. */
+	return (s64)(now - since) >= (s64)(starves / 2);
+}
+
+/*
+ * Since when a task is owed a turn that stops after it @ran, and @waited since then before
+ * that: who is preempted as soon as it runs, waits on. 0 if that was a turn.
+ */
+static inline u64 owed_turn(u64 owed, u64 waited, u64 ran)
+{
+	return ran < TURN_LEAST_NS / 2 ? owed ?: waited : 0;
+}
+
+/*
+ * True if the task that waits longest, @since, goes before those whose deadlines come:
+ * in turns with them, so that who wakes up need not wait for a crowd, unless there is no
+ * time left for that.
+ */
+static inline bool late_goes_first(u64 since, u64 now, u64 starves, bool went_last)
+{
+	return !went_last || (s64)(now - since) >= (s64)(starves - starves / 4);
+}
+
+/*
+ * A CPU's clock, after it stood at @vclock and a task of @vtime was picked there: it
+ * never goes back, and not past the deadline of who is next, @head. Picked out of turn,
+ * one of little weight may be ahead of all others by seconds.
+ */
+static inline u64 vclock_after(u64 vclock, u64 vtime, u64 head)
+{
+	if (vtime_before(head, vtime))
+		vtime = head;
+	return vtime_before(vclock, vtime) ? vtime : vclock;
 }
 
 /* A waking task preempts if its deadline is earlier by more than @margin ns. */

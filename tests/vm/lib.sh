@@ -21,6 +21,7 @@ terminal=$loads/terminal
 cpus=$loads/cpus
 hostile=$loads/hostile
 churn=$loads/churn
+gaps=$loads/gaps
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -139,6 +140,7 @@ run_load() { run_program "$load" "$@"; }
 
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
+run_gaps() { run_program "$gaps" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
 
 run_program() {

@@ -8,6 +8,7 @@ mod child;
 mod contexts;
 mod cost;
 mod cpus;
+mod displaced;
 mod generate;
 mod hotplug;
 mod libbpf_log;

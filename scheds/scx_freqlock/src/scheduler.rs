@@ -6,6 +6,7 @@ use crate::adapt;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::contexts;
 use crate::cpus::CpusPage;
+use crate::displaced::Displaced;
 use crate::hotplug::{self, Change, KnownCpus};
 use crate::libbpf_log;
 use crate::opts::{RunOpts, VERSION};
@@ -123,7 +124,16 @@ impl<'a> Scheduler<'a> {
         libbpf_log::install(opts.verbose);
         let hook = choice.source == Source::Tracepoint;
         let locks = (tunables.locks != 0).then(Hooks::probe);
-        let mut skel = open_and_load(opts, settings, &layout, hook, locks.as_ref(), storage)?;
+        let displaced = Displaced::probe()?;
+        let mut skel = open_and_load(
+            opts,
+            settings,
+            &layout,
+            hook,
+            locks.as_ref(),
+            &displaced,
+            storage,
+        )?;
         let locks = match &locks {
             Some(hooks) => hooks.describe(),
             None => "lock holders: not looked for (--locks 0)".into(),
@@ -150,7 +160,9 @@ impl<'a> Scheduler<'a> {
             (false, false) => "off, no CPU is governed by schedutil",
         };
         let hooks = format!(
-            "optional hooks: tracepoint power:cpu_frequency {state}; requests for speed {requests}"
+            "optional hooks: tracepoint power:cpu_frequency {state}; requests for speed {requests}; \
+             what real-time tasks displace is queued anew {}",
+            displaced.describe()
         );
 
         let counted = choice.source == Source::Aperf;
@@ -502,6 +514,7 @@ fn open_and_load<'a>(
     layout: &Layout,
     hook: bool,
     locks: Option<&Hooks>,
+    displaced: &Displaced,
     storage: &'a mut Storage,
 ) -> Result<BpfSkel<'a>> {
     let builder = BpfSkelBuilder::default();
@@ -526,6 +539,7 @@ fn open_and_load<'a>(
     // Otherwise the kernel queues these by itself, ahead of all others. 0 where it has no such
     // flag. Exiting tasks stay with the kernel: they soon are gone, and their parents wait.
     ops.flags |= *SCX_OPS_ENQ_MIGRATION_DISABLED;
+    displaced.choose(&mut skel);
     skel.progs.freq_transition.set_autoload(hook);
     if let Some(hooks) = locks {
         let progs = &mut skel.progs;

@@ -172,6 +172,63 @@ proptest! {
         prop_assert!(policy!(request_left(request, ran, slice)) <= slice);
     }
 
+    /// A round of a queue fits into a quarter of starve_ms, unless turns are too short already,
+    /// and no turn is longer than what was asked for.
+    #[test]
+    fn turns_are_short_enough_for_a_round(
+        request in 1..=100_000_000u64, runnable in 0..100_000u64, starves_ms in 10..=20_000u64
+    ) {
+        let starves = starves_ms * 1_000_000;
+        let turn = policy!(turn_length(request, runnable, starves));
+        let least = request.min(u64::from(sys::TURN_LEAST_NS));
+        prop_assert!(turn <= request);
+        prop_assert!(turn >= least);
+        prop_assert!(turn == least || turn * runnable <= starves / u64::from(sys::TURN_ROUNDS));
+        // Where there is room for them, turns are as long as was asked for.
+        if request * runnable <= starves / u64::from(sys::TURN_ROUNDS) {
+            prop_assert_eq!(turn, request);
+        }
+    }
+
+    /// Who waits for three quarters of starve_ms has every turn; who is late has every other one at least.
+    #[test]
+    fn the_late_go_first_in_turns_and_then_always(
+        since in any_time(), waited in -1_000_000..100_000_000_000i64, starves_ms in 10..=20_000u64
+    ) {
+        let starves = starves_ms * 1_000_000;
+        let now = since.wrapping_add(waited as u64);
+        let first = |went_last| policy!(late_goes_first(since, now, starves, went_last));
+        prop_assert!(first(false));
+        prop_assert_eq!(first(true), waited >= starves as i64 / 4 * 3);
+        let late = policy!(is_late(since, now, starves));
+        prop_assert_eq!(late, waited >= starves as i64 / 2);
+    }
+
+    /// Turns that end as soon as they begin do not make a wait begin anew.
+    #[test]
+    fn a_wait_ends_with_a_turn_worth_the_name(
+        waits in prop::collection::vec((1..u64::MAX, 0..2_000_000u64), 1..20)
+    ) {
+        let mut owed = 0;
+        let mut first = None;
+        for (waited, ran) in waits {
+            owed = policy!(owed_turn(owed, waited, ran));
+            let cut = ran < u64::from(sys::TURN_LEAST_NS) / 2;
+            first = cut.then(|| first.unwrap_or(waited));
+            prop_assert_eq!(owed, first.unwrap_or(0));
+        }
+    }
+
+    /// A CPU's clock never goes back, and passes neither who was picked nor who is next.
+    #[test]
+    fn the_clock_never_goes_back_or_too_far(
+        vclock: u64, vtime in around_zero(), head in around_zero()
+    ) {
+        let at = |d: i64| vclock.wrapping_add(d as u64);
+        let after = policy!(vclock_after(vclock, at(vtime), at(head))).wrapping_sub(vclock) as i64;
+        prop_assert_eq!(after, vtime.min(head).max(0));
+    }
+
     /// Preemption takes more than the margin, so two tasks never preempt each other in turn.
     #[test]
     fn preemption_needs_more_than_the_margin(

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Nobody starves. Shares of CPU time by weight let a task of nice 19 wait for 23 s beside
+ * one of nice -20, and any task of a crowd for as long as a round of it takes. So a
+ * queued task runs within starve_ms, whatever its weight and however many there are:
+ *
+ * 1. Where a round of all who want a CPU would take more than a quarter of starve_ms,
+ *    turns are shorter, down to TURN_LEAST_NS; a timer ends them, as ticks are too far
+ *    apart. Other turns cost no timer.
+ * 2. Each CPU looks through its queue eight times in starve_ms, by a timer, and moves who
+ *    waited for half of starve_ms to its queue of late tasks, in order of waiting.
+ * 3. Late tasks have every other turn, and every turn while one has waited for three
+ *    quarters of starve_ms. Such a turn is short, so that it costs the others little.
+ *
+ * That holds for some 4000 tasks on a CPU (starve_ms / 2 / TURN_LEAST_NS at 4 s), as many
+ * as are looked through.
+ */
+#include "freqlock.bpf.h"
+
+/* So many tasks of a queue are looked through, from the one with the latest deadline on. */
+#define LOOK_TASKS 4096
+
+struct turn_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FL_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct turn_timer);
+} turn_timers SEC(".maps");
+
+struct look_timer {
+	struct bpf_timer timer;
+	u32 seen; /* in this look; kept here so that the verifier does not unroll it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FL_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct look_timer);
+} look_timers SEC(".maps");
+
+static u64 starves_ns(void)
+{
+	return tunables.starve_ms * 1000 * FL_USEC;
+}
+
+/*
+ * Move who waited for long from the queue of a CPU to that of its late tasks. Thousands
+ * take a while: in ops.dispatch that would be taken from who is picked then, always the
+ * same one; here it is from who runs, and is told by look_ns.
+ */
+static int look(void *map, u32 *key, struct look_timer *t)
+{
+	s32 cpu = *key;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 now = scx_bpf_now(), starves = starves_ns(), since;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+
+	t->seen = 0;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, fl_queue(cpu), SCX_DSQ_ITER_REV) {
+		if (++t->seen > LOOK_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx)
+			continue;
+		since = tctx->owed_since ?: tctx->waiting_since;
+		if (!is_late(since, now, starves))
+			continue;
+		/*
+		 * Before it is moved, since it may run elsewhere as soon as that is done. If
+		 * it is taken before that, it has one short turn for nothing.
+		 */
+		tctx->late = true;
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, since);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_late(cpu), 0))
+			fl_count(late);
+	}
+	bpf_rcu_read_unlock();
+	/* What the CPU clears just now, as it saw none, the next look sets again. */
+	if (scx_bpf_dsq_nr_queued(fl_late(cpu)) > 0)
+		cctx->late = true;
+	/* See fl_drain(). */
+	if (READ_ONCE(cctx->offline))
+		fl_drain(cpu);
+	cctx->look_ns += scx_bpf_now() - now;
+	return 0;
+}
+
+/* A tick of @cpu, at which somebody waits there. */
+int fl_look_for_late(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct look_timer *t;
+	u32 key = cpu;
+
+	if (now < cctx->next_look)
+		return 0;
+	cctx->next_look = now + starves_ns() / LATE_LOOKS;
+	t = bpf_map_lookup_elem(&look_timers, &key);
+	return t ? bpf_timer_start(&t->timer, 1, 0) : -ENOENT;
+}
+
+/* Run the task that has waited longest on @cpu, if it is late and has the turn. */
+bool fl_take_late(s32 cpu, u64 now, bool wakee)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_struct *p;
+
+	if (!cctx->late)
+		return false;
+	p = __COMPAT_scx_bpf_dsq_peek(fl_late(cpu));
+	if (!p) {
+		cctx->late = false;
+		return false;
+	}
+	if (!late_goes_first(p->scx.dsq_vtime, now, starves_ns(), cctx->late_ran || wakee)) {
+		cctx->late_ran = false;
+		return false;
+	}
+	if (!scx_bpf_dsq_move_to_local(fl_late(cpu), 0))
+		return false;
+	cctx->late_ran = true;
+	fl_count(rescued);
+	return true;
+}
+
+/*
+ * @p begins to run on @cpu. How long for, is its request; one that was late has no debt,
+ * as what others had before it is not held against it the next time.
+ */
+int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
+	    u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 request = fl_request(tctx), turn;
+	struct turn_timer *t;
+	u32 key = cpu;
+
+	turn = turn_length(request, fl_nr_running(cpu), starves_ns());
+	if (tctx->late) {
+		tctx->late = false;
+		turn = lesser(turn, TURN_LATE_NS);
+		if (vtime_before(cctx->vclock, tctx->vtime))
+			tctx->vtime = cctx->vclock;
+	}
+	tctx->request = turn;
+	cctx->turn_ends = 0;
+	cctx->look_ns = 0;
+	if (turn == request)
+		return 0;
+	t = bpf_map_lookup_elem(&turn_timers, &key);
+	if (!t)
+		return 0;
+	cctx->turn_ends = now + turn;
+	scx_bpf_task_set_slice(p, turn);
+	bpf_timer_start(&t->timer, turn, 0);
+	return 0;
+}
+
+/* Too late by a moment is not too early for the turn that was meant. */
+#define TURN_SLACK_NS (50 * FL_USEC)
+
+static int turn_over(void *map, u32 *key, struct turn_timer *t)
+{
+	s32 cpu = *key;
+	u64 ends = READ_ONCE(fl_cpu(cpu)->turn_ends);
+
+	/* Another task may run meanwhile, whose turn ends later, or with a tick. */
+	if (ends && scx_bpf_now() + TURN_SLACK_NS >= ends)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* From ops.init, as the timers of parked tasks are. */
+int fl_late_init(u32 cpu)
+{
+	struct turn_timer *turn = bpf_map_lookup_elem(&turn_timers, &cpu);
+	struct look_timer *t = bpf_map_lookup_elem(&look_timers, &cpu);
+	int err;
+
+	if (!turn || !t)
+		return -ENOENT;
+	bpf_timer_init(&turn->timer, &turn_timers, CLOCK_MONOTONIC);
+	err = bpf_timer_set_callback(&turn->timer, turn_over);
+	if (err)
+		return err;
+	bpf_timer_init(&t->timer, &look_timers, CLOCK_MONOTONIC);
+	return bpf_timer_set_callback(&t->timer, look);
+}

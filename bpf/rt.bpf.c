@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CPUs that real-time and deadline tasks take. What they displace lies in the local queue
+ * of such a CPU, where nobody else can take it from, until it is enqueued anew; then an
+ * idle CPU takes it. Who sees to that depends on the kernel:
+ *
+ * up to 6.18	ops.cpu_release (main.bpf.c), the only place that may ask for it;
+ * 6.19, 7.0	the hook below, at each switch: ops.cpu_release is deprecated there;
+ * from 7.1	the kernel itself, by SCX_OPS_ALWAYS_ENQ_IMMED.
+ *
+ * Such a CPU is no place for a woken task (fl_is_taken), others take what is queued there
+ * (queue.bpf.c), and as it has no tick of ours, the timer of its parked tasks stands in
+ * for that (park.bpf.c). What is left: up to 6.18, a task that was sent to an idle CPU in
+ * the same moment as a real-time task waits for that one.
+ */
+#include "freqlock.bpf.h"
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(rt_takes_cpu, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	if (next->prio < PRIO_RT_END && prev->prio >= PRIO_RT_END)
+		scx_bpf_reenqueue_local_from_anywhere();
+	return 0;
+}

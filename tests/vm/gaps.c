@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Busy loops that look at the clock all the time, and so know for how long each
+ * of them did not run. Prints one line of name=value pairs; the tests judge.
+ *
+ *   gaps mix mix=20x0,20xidle,1xbatch ms=4000 cpu=1
+ *	COUNTxNICE, COUNTxidle or COUNTxbatch (both nice 0), all pinned to one CPU:
+ *	the longest gap of each kind in us, and the CPU time of each kind in us
+ *   gaps rt hogs=1 ms=500 policy=fifo
+ *	free busy loops, and a task of policy fifo, rr or deadline that takes the CPU
+ *	of the first of them for so long: the longest gap of any of them, in us, in that
+ *	time and in as long a time before; the same of how late a sleeper woke, and
+ *	how often one did on the CPU that was taken
+ *
+ * The loops are threads without a libc of their own (clone), since thousands of
+ * processes would not fit; they call nothing but the clock.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "timing.h"
+
+enum {
+	MAX_LOOPS = 4096,
+	MAX_KINDS = 16,
+	STACK = 16384,
+	PRIORITY = 10, /* of a real-time task; that of who measures is higher */
+};
+
+/* linux/sched/types.h, which glibc's headers do not go along with. */
+struct attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+static struct loop {
+	volatile uint64_t last; /* when it ran last */
+	volatile uint64_t gap;  /* the longest time for which it did not */
+	volatile uint32_t cpu;
+	int tid;
+	uint32_t kind;
+} *loops;
+
+static volatile bool stop;
+static bool looks_where;
+static int nr_loops;
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static int loop(void *arg)
+{
+	struct loop *l = arg;
+
+	while (!stop) {
+		/* Read once: begin_gaps() may write it meanwhile. */
+		uint64_t last = l->last, t = now();
+
+		if (t > last && t - last > l->gap)
+			l->gap = t - last;
+		l->last = t;
+		/* Not glibc's sched_getcpu(), which asks the thread that made this one. */
+		if (looks_where)
+			syscall(SYS_getcpu, &l->cpu, NULL, NULL);
+	}
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+static void pin(int tid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(tid, sizeof(set), &set))
+		die("sched_setaffinity: %s", strerror(errno));
+}
+
+static void set_policy(int tid, int policy, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	if (sched_setscheduler(tid, policy, &param))
+		die("sched_setscheduler: %s", strerror(errno));
+}
+
+static struct loop *begin_loop(uint32_t kind)
+{
+	struct loop *l = &loops[nr_loops];
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (nr_loops == MAX_LOOPS || stack == MAP_FAILED)
+		die("no room for another loop");
+	l->kind = kind;
+	l->last = now();
+	l->tid = clone(loop, stack + STACK,
+		       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+			       CLONE_SYSVSEM,
+		       l);
+	if (l->tid < 0)
+		die("clone: %s", strerror(errno));
+	nr_loops++;
+	return l;
+}
+
+/* From here on gaps count; those who wait have waited from here on. */
+static void begin_gaps(void)
+{
+	uint64_t t = now();
+
+	for (int i = 0; i < nr_loops; i++) {
+		loops[i].last = t;
+		loops[i].gap = 0;
+	}
+}
+
+/* The longest gap of the loops of a kind, ns; one that goes on counts too. */
+static uint64_t longest_gap(uint32_t kind)
+{
+	uint64_t longest = 0, t = now();
+
+	for (int i = 0; i < nr_loops; i++) {
+		uint64_t last = loops[i].last, gap = t > last ? t - last : 0;
+
+		if (loops[i].kind != kind)
+			continue;
+		if (loops[i].gap > gap)
+			gap = loops[i].gap;
+		if (gap > longest)
+			longest = gap;
+	}
+	return longest;
+}
+
+static uint64_t cpu_time(uint32_t kind)
+{
+	uint64_t sum = 0;
+
+	/* The clock of a thread, as the kernel makes its number of the thread's. */
+	for (int i = 0; i < nr_loops; i++)
+		if (loops[i].kind == kind)
+			sum += clock_ns((~(clockid_t)loops[i].tid << 3) | 6);
+	return sum;
+}
+
+static void cmd_mix(void)
+{
+	char *list = strdup(param("mix", "20x0,20xidle"));
+	int cpu = number("cpu", 1), nr_kinds = 0;
+	uint64_t before[MAX_KINDS];
+
+	/* Nobody else is to wait behind those that this one is about to make. */
+	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
+	for (char *kind = strtok(list, ","); kind && nr_kinds < MAX_KINDS;
+	     kind = strtok(NULL, ",")) {
+		char *what;
+		long n = strtol(kind, &what, 10);
+
+		if (n < 1 || *what++ != 'x')
+			die("'%s' is not COUNTxKIND", kind);
+		while (n--) {
+			int tid = begin_loop(nr_kinds)->tid;
+
+			pin(tid, cpu);
+			if (!strcmp(what, "idle"))
+				set_policy(tid, SCHED_IDLE, 0);
+			else
+				set_policy(tid, strcmp(what, "batch") ? SCHED_OTHER : SCHED_BATCH,
+					   0);
+			if (strcmp(what, "idle") && strcmp(what, "batch") &&
+			    setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
+				die("setpriority: %s", strerror(errno));
+		}
+		nr_kinds++;
+	}
+	for (int i = 0; i < nr_kinds; i++)
+		before[i] = cpu_time(i);
+	begin_gaps();
+	sleep_us(number("ms", 4000) * 1000);
+	printf("loops=%d gap=", nr_loops);
+	for (int i = 0; i < nr_kinds; i++)
+		printf("%s%lu", i ? "," : "", longest_gap(i) / 1000);
+	printf(" us=");
+	for (int i = 0; i < nr_kinds; i++)
+		printf("%s%lu", i ? "," : "", (cpu_time(i) - before[i]) / 1000);
+	printf("\n");
+}
+
+static volatile uint64_t latest;
+static volatile int taken = -1;
+static volatile long on_taken;
+
+/* Sleeps and looks how late it wakes up, and where. */
+static void *sleeper(void *arg)
+{
+	while (!stop) {
+		uint64_t before = now(), late;
+
+		sleep_us(2000);
+		late = now() - before - 2000000;
+		if (late > latest)
+			latest = late;
+		on_taken += sched_getcpu() == taken;
+	}
+	return arg;
+}
+
+static void take_cpu(const char *policy, long ms)
+{
+	struct attributes deadline = {
+		.size = sizeof(deadline),
+		.policy = SCHED_DEADLINE,
+		/* A share that one CPU has to give; the task runs for one such period. */
+		.runtime = ms * 1000000ull,
+		.deadline = ms * 2000000ull,
+		.period = ms * 2000000ull,
+	};
+	uint64_t end;
+
+	if (!strcmp(policy, "deadline")) {
+		if (syscall(SYS_sched_setattr, 0, &deadline, 0))
+			die("sched_setattr: %s", strerror(errno));
+	} else {
+		set_policy(0, strcmp(policy, "rr") ? SCHED_FIFO : SCHED_RR, PRIORITY);
+		taken = loops[0].cpu;
+		pin(0, taken);
+	}
+	end = now() + ms * 1000000ull;
+	while (now() < end)
+		if (taken < 0)
+			taken = sched_getcpu();
+	taken = -1;
+}
+
+static void *taker(void *arg)
+{
+	take_cpu(param("policy", "fifo"), *(long *)arg);
+	return arg;
+}
+
+static void cmd_rt(void)
+{
+	long ms = number("ms", 500), hogs = number("hogs", 1);
+	uint64_t gap, late;
+	pthread_t thread;
+
+	looks_where = true;
+	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
+	for (int i = 0; i < hogs; i++)
+		begin_loop(0);
+	if (pthread_create(&thread, NULL, sleeper, NULL))
+		die("no thread");
+	sleep_us(200000);
+	latest = 0;
+	begin_gaps();
+	sleep_us(ms * 1000);
+	gap = longest_gap(0);
+	late = latest;
+	latest = 0;
+	begin_gaps();
+	if (pthread_create(&thread, NULL, taker, &ms) || pthread_join(thread, NULL))
+		die("no thread");
+	printf("gap=%lu late=%lu on-taken=%ld before=%lu late-before=%lu\n", longest_gap(0) / 1000,
+	       latest / 1000, on_taken, gap / 1000, late / 1000);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		die("usage: gaps mix|rt [name=value ...]");
+	params = argv + 2;
+	loops = calloc(MAX_LOOPS, sizeof(*loops));
+	if (!loops)
+		die("out of memory");
+	if (!strcmp(argv[1], "mix"))
+		cmd_mix();
+	else if (!strcmp(argv[1], "rt"))
+		cmd_rt();
+	else
+		die("no load is called '%s'", argv[1]);
+	fflush(stdout);
+	stop = true;
+	_exit(0);
+}

@@ -567,6 +567,8 @@ static void returner(int i)
 		if (note->goal >= 0) {
 			go_to(note->goal);
 			note->goal = -1;
+			/* The CPU that it left is idle by then. */
+			burn_us(1000);
 			ring();
 		}
 		note->cpu = sched_getcpu();

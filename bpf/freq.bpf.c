@@ -23,6 +23,9 @@ u32 test_speed[FL_MAX_CPUS];
 u32 cpu_speed_out[FL_MAX_CPUS];
 bool cpuperf_varies;
 
+/* Before 6.16 a scheduler's programs must not even hold a call that reads counters. */
+const volatile bool reads_counters;
+
 /* At the last sample of a CPU, and the highest ratio seen anywhere of late. */
 static struct speed_counters counters_seen[FL_MAX_CPUS];
 struct ratio_top ratio_top; /* static, the compiler would split it, and its type be wrong */
@@ -52,7 +55,8 @@ static u32 sample_aperf(s32 cpu, u64 now)
 	/* Who changes a task that runs elsewhere has counters of its own CPU only. */
 	if ((s32)bpf_get_smp_processor_id() != cpu)
 		return 0;
-	if (bpf_perf_event_read_value(&aperf_events, BPF_F_CURRENT_CPU, &a, sizeof(a)) ||
+	if (!reads_counters ||
+	    bpf_perf_event_read_value(&aperf_events, BPF_F_CURRENT_CPU, &a, sizeof(a)) ||
 	    bpf_perf_event_read_value(&mperf_events, BPF_F_CURRENT_CPU, &m, sizeof(m)))
 		return 0;
 	ratio = counters_ratio(&counters_seen[cpu & (FL_MAX_CPUS - 1)], a.counter, m.counter);

@@ -75,13 +75,16 @@ static void wait_ends(struct task_ctx *tctx, u64 self)
 	fl_lock_end(tctx, self, false, now);
 }
 
-/* The task that holds the lock @hash for which @p waits: with a reference, or NULL. */
+/*
+ * The task that holds the lock @hash for which @p waits: with a reference, or NULL, as for
+ * all that hints name by TID on kernels before 6.13, which cannot look one up.
+ */
 static struct task_struct *find_holder(u64 hash, s32 owner)
 {
 	u64 *self;
 
 	if (owner > 0)
-		return bpf_task_from_vpid(owner);
+		return bpf_ksym_exists(bpf_task_from_vpid) ? bpf_task_from_vpid(owner) : NULL;
 	self = bpf_map_lookup_elem(&hint_holders, &hash);
 	return self ? bpf_task_from_pid(*self >> 32) : NULL;
 }

@@ -168,6 +168,10 @@ impl Counters {
             .trim()
             .parse()
             .map_err(|_| "the msr PMU has no type")?;
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        if !schedulers_read_counters(&release) {
+            return Err("schedulers cannot read counters before Linux 6.16".into());
+        }
         let open = |name: &str| -> Result<Events, String> {
             let config = event_config(&read(&format!("events/{name}"))?)
                 .ok_or("the msr PMU's events cannot be understood")?;
@@ -180,6 +184,14 @@ impl Counters {
             mperf: open("mperf")?,
         })
     }
+}
+
+/// Whether a kernel of that release lets a scheduler's programs call
+/// bpf_perf_event_read_value(), which nothing but its version tells.
+fn schedulers_read_counters(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());
+    (next(), next()) >= (Some(6), Some(16))
 }
 
 /// The number in `event=0x01`.
@@ -262,6 +274,14 @@ mod tests {
         }
         let refused = choose(Some(Source::Tracepoint), &machine(true, false, true));
         assert!(refused.unwrap_err().to_string().contains("no tracepoint"));
+    }
+
+    #[test]
+    fn counters_are_read_from_6_16_on() {
+        let yes = ["6.16.3+deb13-cloud-amd64", "6.16-rc1", "7.0.0", "10.1"];
+        let no = ["6.12.117", "6.15.9", "5.19.0", ""];
+        assert!(yes.iter().all(|release| schedulers_read_counters(release)));
+        assert!(!no.iter().any(|release| schedulers_read_counters(release)));
     }
 
     #[test]

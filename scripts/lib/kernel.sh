@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Kernels with sched_ext for the virtual machine: Debian's cloud flavour,
-# newest at run time, oldest, or of a wanted version, and kernels given by path.
+# newest at run time, oldest, or of a wanted version; kernels that were built, and
+# kernels given by path.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 kernel_flavour=cloud-amd64
@@ -146,6 +147,17 @@ use_file() {
     die "no config of the kernel $1: put it beside it as config-VERSION or .config"
 }
 
+# The folder of a kernel that scripts/vm --build made, by version.
+built_kernel() { echo "$kernels-built-$1"; }
+
+use_built() {
+    local image
+    for image in "$(built_kernel "$1")"/boot/vmlinuz-*; do
+        [[ -e $image ]] && use_file "$image" && return 0
+    done
+    return 1
+}
+
 use_host() {
     local version image
     version=$(uname -r)
@@ -161,7 +173,8 @@ choose_kernel() {
     case $1 in
     host) use_host ;;
     */*) [[ -r $1 ]] || die "no kernel at $1"; use_file "$1" ;;
-    '' | oldest | [0-9]*) use_packaged "$1" ;;
+    '' | oldest) use_packaged "$1" ;;
+    [0-9]*) use_built "$1" || use_packaged "$1" ;;
     *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, oldest, or host" ;;
     esac
 }

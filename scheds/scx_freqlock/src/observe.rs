@@ -23,7 +23,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::child::{self, ReportOpts};
-use crate::libbpf_log;
+use crate::libbpf_log::{self, VerifierOpts};
 
 #[allow(clippy::all, clippy::unwrap_used)]
 #[allow(clippy::undocumented_unsafe_blocks)]
@@ -37,6 +37,9 @@ pub struct ObserveOpts {
     #[command(flatten)]
     report: ReportOpts,
 
+    #[command(flatten)]
+    verifier: VerifierOpts,
+
     /// The command to observe, with its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -48,10 +51,10 @@ pub fn run(opts: &ObserveOpts) -> Result<u8> {
     let online = online_cpus()?;
     let ids = online.iter().max().map_or(0, |max| max + 1);
 
-    libbpf_log::install(false);
+    libbpf_log::install(false, opts.verifier);
     let mut object = MaybeUninit::uninit();
     let mut open = skel::ObserveSkelBuilder::default()
-        .open(&mut object)
+        .open_opts(opts.verifier.open_opts(None), &mut object)
         .context("cannot open the observer's BPF object")?;
     let rodata = open
         .maps

@@ -3,6 +3,7 @@
 
 use crate::cost::CostOpts;
 use crate::generate::GenerateOpts;
+use crate::libbpf_log::VerifierOpts;
 use crate::observe::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -185,6 +186,9 @@ pub struct RunOpts {
     /// kernel says; those not named have 1024
     #[arg(long, hide_short_help = true, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_capacity: Vec<(usize, u32)>,
+
+    #[command(flatten)]
+    pub verifier: VerifierOpts,
 
     /// Never run tasks of this name, so that the kernel's watchdog ends the scheduler
     #[arg(long, value_name = "COMM", hide = true, value_parser = parse_comm)]

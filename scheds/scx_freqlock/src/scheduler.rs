@@ -121,7 +121,7 @@ impl<'a> Scheduler<'a> {
         }
 
         scx_utils::try_set_rlimit_infinity();
-        libbpf_log::install(opts.verbose);
+        libbpf_log::install(opts.verbose, opts.verifier);
         let hook = choice.source == Source::Tracepoint;
         let locks = (tunables.locks != 0).then(Hooks::probe);
         let displaced = Displaced::probe()?;
@@ -129,7 +129,7 @@ impl<'a> Scheduler<'a> {
             opts,
             settings,
             &layout,
-            hook,
+            choice.source,
             locks.as_ref(),
             &displaced,
             storage,
@@ -512,13 +512,14 @@ fn open_and_load<'a>(
     opts: &RunOpts,
     settings: &control::Settings,
     layout: &Layout,
-    hook: bool,
+    source: Source,
     locks: Option<&Hooks>,
     displaced: &Displaced,
     storage: &'a mut Storage,
 ) -> Result<BpfSkel<'a>> {
     let builder = BpfSkelBuilder::default();
     let libbpf = opts.libbpf.clone().into_bpf_open_opts();
+    let libbpf = Some(opts.verifier.open_opts(libbpf));
     let mut skel = scx_ops_open!(builder, storage, freqlock_ops, libbpf)?;
     let wants_kconfig = {
         use libbpf_rs::skel::OpenSkel;
@@ -540,7 +541,9 @@ fn open_and_load<'a>(
     // flag. Exiting tasks stay with the kernel: they soon are gone, and their parents wait.
     ops.flags |= *SCX_OPS_ENQ_MIGRATION_DISABLED;
     displaced.choose(&mut skel);
-    skel.progs.freq_transition.set_autoload(hook);
+    skel.progs
+        .freq_transition
+        .set_autoload(source == Source::Tracepoint);
     if let Some(hooks) = locks {
         let progs = &mut skel.progs;
         progs.lock_futex_wait.set_autoload(hooks.futex);
@@ -561,6 +564,7 @@ fn open_and_load<'a>(
     );
     rodata.nr_cpus = nr_cpus;
     rodata.capacity_differs = layout.capacity_differs();
+    rodata.reads_counters = source == Source::Aperf;
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.tells_tasks = settings.tunables().telemetry != 0;

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The scheduler and the tests' own programs.
+# shellcheck shell=bash disable=SC2154 # variables shared with the scripts
+
+# build_programs: target/release and target/tests below $root.
+build_programs() {
+    local source
+    (cd "$root" && cargo build --release --workspace --locked) || return
+    mkdir -p "$root/target/tests"
+    for source in "$root"/tests/vm/*.c; do
+        # Preloaded into QEMU: its test builds it.
+        [[ $source != */pester.c ]] || continue
+        # Static: they start faster in an emulated machine.
+        cc -O2 -static -pthread -Wall -Wextra -Werror "-I$root/bpf" "-I$root/lib" \
+            -o "$root/target/tests/$(basename "$source" .c)" "$source" || return
+    done
+}

@@ -175,9 +175,10 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
-	count_unasked(p, tctx, enq_flags);
-	if (!arrives || !__COMPAT_is_enq_cpu_selected(enq_flags))
+	/* If it was asked where, that said since when it waits, too. */
+	if (!(tctx->flags & FL_TASK_ASKED))
 		tctx->waiting_since = now;
+	count_unasked(p, tctx, enq_flags);
 	/* select_cpu is not asked for a task that may run on one CPU only. */
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
 		fl_lock_woken(p, tctx, now);

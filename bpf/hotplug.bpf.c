@@ -29,7 +29,10 @@ __noinline int fl_drain(s32 cpu)
 	u32 n = 0;
 
 	bpf_rcu_read_lock();
-	/* From its own CPU's queue to its local queue: affinity is of no concern. */
+	/*
+	 * Of its own tasks, to its own local queue: affinity is of no concern. Who was sent
+	 * here from another CPU (go_on()) may run here, or is put back behind the iterator.
+	 */
 	bpf_for_each(scx_dsq, p, fl_park(cpu), 0)
 		n += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0)

@@ -64,22 +64,36 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 }
 
 /*
- * @p was called to a big CPU, where somebody waited for what it holds. Here and in
- * place_again() the lock of its run queue is held from the look at its affinity until it
- * is in the list of what is to be sent away; a change takes it off that list first, and
- * enqueues it anew.
+ * @p goes on on @cpu, which is idle, through the queue of that CPU. Not straight to its
+ * local queue: a task that is enqueued there from another CPU is on the way for a moment. On
+ * kernels that keep where it goes when its affinity changes meanwhile, it goes there
+ * all the same, and the kernel ends the scheduler for it (tests/vm/affinity-again.test).
+ *
+ * False if @cpu is about to go offline: who drains its queue waits until all that did
+ * not see that are done.
  */
+static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+{
+	if (READ_ONCE(fl_cpu(cpu)->going))
+		return false;
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
+					tctx->weight);
+	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return true;
+}
+
+/* @p was called to a big CPU, where somebody waited for what it holds. */
 static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	s32 cpu = tctx->big_cpu;
 
 	tctx->big_cpu = -1;
-	if (!fl_allowed(p, cpu) || is_migration_disabled(p))
+	if (!fl_allowed(p, cpu) || is_migration_disabled(p) || !go_on(p, tctx, cpu, enq_flags))
 		return false;
 	fl_count(hold_big);
-	queued_add(tctx, cpu);
-	vtime_join(tctx, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, fl_request(tctx), enq_flags);
 	return true;
 }
 
@@ -97,11 +111,8 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	pl->displaced = enq_flags & SCX_ENQ_REENQ;
 	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
 	target = fl_place_again(p, pl);
-	if (pl->idle) {
-		queued_add(tctx, target);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, fl_request(tctx), enq_flags);
-		return true;
-	}
+	if (pl->idle)
+		return go_on(p, tctx, target, enq_flags);
 	if (pl->park)
 		park_until(tctx, pl);
 	return false;

@@ -8,6 +8,8 @@
  *                       hogs on CPU 1, and others of little weight that come later;
  *                       prints the longest time that one of them did not run
  *   change ms=N         a loop on CPU 1 whose class and affinity change all the time
+ *   confine ms=N        a loop beside another on CPU 1, confined to that CPU by one thread
+ *                       and freed by another, as often as they can; needs four CPUs
  */
 #include "threads.h"
 #include <linux/futex.h>
@@ -253,12 +255,50 @@ static void change(void)
 	printf("changes=%lu\n", changes);
 }
 
+/* ---- confine ---- */
+
+static volatile int confined;
+static unsigned long changes[2];
+
+static void *change_to(void *free_to_go)
+{
+	int all = free_to_go != NULL;
+
+	pin(2 + all);
+	while (!stop) {
+		allow(confined, all ? 0 : 1, all ? nr_cpus - 1 : 1);
+		changes[all]++;
+	}
+	return NULL;
+}
+
+static void confine(void)
+{
+	volatile int other = 0;
+	pthread_t threads[4];
+	int i;
+
+	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	threads[0] = start(loop, (void *)&other);
+	threads[1] = start(loop, (void *)&confined);
+	while (!confined || !other)
+		sleep_us(1000);
+	threads[2] = start(change_to, NULL);
+	threads[3] = start(change_to, (void *)1);
+	sleep_us(number("ms", 500) * 1000);
+	stop = true;
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	printf("confined=%lu freed=%lu\n", changes[0], changes[1]);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct command commands[] = {
 		{ "affinity", affinity },
 		{ "starve", starve },
 		{ "change", change },
+		{ "confine", confine },
 	};
 
 	return run_command(commands, sizeof(commands) / sizeof(*commands), argc, argv);

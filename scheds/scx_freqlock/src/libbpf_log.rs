@@ -17,8 +17,8 @@ const LOG_STATS: u32 = 4;
 pub struct VerifierOpts {
     /// Print what the verifier followed of each program: instructions, states, and how many
     /// states at once. A program that it refuses then comes without its log
-    #[arg(long = "verifier-stats", hide = true)]
-    stats: bool,
+    #[arg(long, hide = true)]
+    verifier_stats: bool,
 }
 
 impl VerifierOpts {
@@ -28,7 +28,7 @@ impl VerifierOpts {
             sz: size_of::<bpf_object_open_opts>() as _,
             ..Default::default()
         });
-        if self.stats {
+        if self.verifier_stats {
             opts.kernel_log_level = LOG_STATS;
         }
         opts
@@ -39,7 +39,7 @@ impl VerifierOpts {
 /// for of the verifier.
 pub fn install(verbose: bool, verifier: VerifierOpts) {
     warnings().clear();
-    let level = if verbose || verifier.stats {
+    let level = if verbose || verifier.verifier_stats {
         PrintLevel::Debug
     } else {
         PrintLevel::Warn

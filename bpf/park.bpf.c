@@ -63,6 +63,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	u64 now = scx_bpf_now(), next = FL_NONE;
 	struct task_ctx *tctx;
 	struct task_struct *p;
+	bool going;
 	s32 idle;
 
 	fl_count(timer_fire);
@@ -96,12 +97,11 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		}
 	}
 	bpf_rcu_read_unlock();
-	if (READ_ONCE(fl_cpu(cpu)->going)) {
+	going = READ_ONCE(fl_cpu(cpu)->going);
+	if (going || READ_ONCE(fl_cpu(cpu)->offline))
 		fl_drain(cpu);
+	if (going)
 		next = now + PARK_GOING_NS;
-	} else if (READ_ONCE(fl_cpu(cpu)->offline)) {
-		fl_drain(cpu);
-	}
 	if (fl_is_taken(cpu) && fl_call_idle(cpu, now))
 		next = lesser(next, now + FL_TAKEN_LOOK_NS);
 	if (next != FL_NONE)

@@ -17,7 +17,7 @@ const WARM: Duration = Duration::from_millis(40);
 const STEP: Duration = Duration::from_millis(4);
 /// Each from many cores to one: a core that others woke beside it slows down at once,
 /// and takes a while to recover.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
 /// Work of a chunk: some 1 ms at 3 GHz.
 const STEPS: u32 = 524_288;
 /// Differences below this share are noise.

@@ -60,6 +60,7 @@ enum fl_task_flags {
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
 	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
+	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -165,7 +166,6 @@ struct cpu_ctx {
 	bool parked;
 	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
 	bool late_ran;   /* of those and the others, they had the last turn */
-	bool releasing;  /* ops.cpu_release enqueues anew what is in its local queue */
 	bool wakee;      /* a woken task preempts the running one */
 	bool donated;    /* the running task was picked on others' terms */
 	bool going;      /* it is being made inactive, or about to be */

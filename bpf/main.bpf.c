@@ -43,6 +43,7 @@ const volatile bool capacity_differs;
 const volatile bool sees_locks;
 const volatile bool tells_tasks = true;
 const volatile bool adapts;
+const volatile bool displaces;
 
 /* Written by the agent before it is loaded, and when CPUs come and go. */
 volatile u32 nr_present;
@@ -167,6 +168,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (is_dropped(p))
 		return;
 	if (enq_flags & SCX_ENQ_REENQ)
+		tctx->flags |= FL_TASK_DISPLACED;
+	if (tctx->flags & FL_TASK_DISPLACED)
 		fl_count(displaced);
 	/* If it was asked where, that was a moment ago. */
 	if (!(tctx->flags & FL_TASK_ASKED))
@@ -204,7 +207,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	preempts = arrives && fl_is_busy(cpu) &&
 		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
 		    cctx->spinner == p->tgid);
-	pinned = cctx->releasing ? is_pinned_nested(p) : fl_is_pinned(p);
+	pinned = fl_is_pinned(p);
 	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
 	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
@@ -251,7 +254,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		idle = fl_claim_idle(p, mode, cpu, now);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-		else if ((enq_flags & SCX_ENQ_REENQ) || fl_is_taken(cpu))
+		else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
 			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
 	}
 }
@@ -415,12 +418,24 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	}
 }
 
-/* Up to Linux 6.18: a real-time or deadline task takes @cpu (rt.bpf.c). */
+/*
+ * Up to Linux 6.18 (rt.bpf.c): a task that stops before its slice is over gives way to a
+ * higher class. Left alone, the kernel would put it into the local queue, and pass it over
+ * as ops.cpu_release asks for what is there: BPF programs may keep the current task from
+ * migrating while they run, and 6.14 to 6.17 leave such a task where it is. Without a slice
+ * it is enqueued instead.
+ */
+static __always_inline void displace(struct task_struct *p, struct task_ctx *tctx)
+{
+	if (!displaces || !p->scx.slice)
+		return;
+	tctx->flags |= FL_TASK_DISPLACED;
+	scx_bpf_task_set_slice(p, 0);
+}
+
 void BPF_STRUCT_OPS(freqlock_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	fl_cpu(cpu)->releasing = true;
 	scx_bpf_reenqueue_local();
-	fl_cpu(cpu)->releasing = false;
 }
 
 /* Without this, the kernel would end the slice by itself. */
@@ -481,6 +496,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->request = sleeps ? 0 : request_left(tctx->request, ran, fl_slice(tctx));
 	if (runnable || sleeps)
 		fl_learn_stop(p, tctx, now, runnable);
+	if (runnable)
+		displace(p, tctx);
 	if (sleeps) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);

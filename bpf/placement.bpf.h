@@ -108,7 +108,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	s32 target;
 
 	pl->this_cpu = cpu;
-	pl->displaced = enq_flags & SCX_ENQ_REENQ;
+	pl->displaced = tctx->flags & FL_TASK_DISPLACED;
 	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
 	target = fl_place_again(p, pl);
 	if (pl->idle)
@@ -116,16 +116,6 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	if (pl->park)
 		park_until(tctx, pl);
 	return false;
-}
-
-/*
- * fl_is_pinned() of a task that ops.cpu_release enqueues: it is the current one, and two
- * programs, that one and enqueue, keep it from migrating for as long as they run.
- */
-static bool is_pinned_nested(struct task_struct *p)
-{
-	return p->nr_cpus_allowed == 1 ||
-	       p->migration_disabled > (p == bpf_get_current_task_btf() ? 2 : 0);
 }
 
 /*

@@ -4,7 +4,7 @@
  * of such a CPU, where nobody else can take it from, until it is enqueued anew; then an
  * idle CPU takes it. Who sees to that depends on the kernel:
  *
- * up to 6.18	ops.cpu_release (main.bpf.c), the only place that may ask for it;
+ * up to 6.18	ops.stopping for the task that ran, ops.cpu_release for others (main.bpf.c);
  * 6.19, 7.0	the hook below, at each switch: ops.cpu_release is deprecated there;
  * from 7.1	the kernel itself, by SCX_OPS_ALWAYS_ENQ_IMMED.
  *

@@ -173,7 +173,7 @@ static void read_turbo(struct line *l)
 	struct model_config *config = l->config;
 
 	if (config->nr_turbo == MODEL_MAX_CPUS) {
-		l->wrong = "there are at most 64 turbo lines";
+		l->wrong = "there are at most 128 turbo lines";
 		return;
 	}
 	config->turbo[config->nr_turbo].cores = number32(l, 0);

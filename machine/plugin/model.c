@@ -20,7 +20,7 @@ const char *model_check(const struct model_config *config, uint32_t *cpu)
 
 	*cpu = MODEL_MAX_CPUS;
 	if (!config->nr_cpus || config->nr_cpus > MODEL_MAX_CPUS)
-		return "cpus must be 1 to 64";
+		return "cpus must be 1 to 128";
 	if (!config->mips || config->mips > 100000)
 		return "mips must be 1 to 100000";
 	if (config->quantum_ns < 1000 || config->quantum_ns > 1000000)
@@ -161,14 +161,16 @@ static void choose_point(struct model *m, uint32_t cpu, uint64_t now)
 
 static void count_active_cores(struct model *m)
 {
-	uint64_t active = 0;
+	/* Cores are bits. */
+	uint64_t active[MODEL_MAX_CPUS / 64] = { 0 };
 	uint32_t i;
 
-	_Static_assert(MODEL_MAX_CPUS <= 64, "cores are bits of a word");
 	for (i = 0; i < m->config.nr_cpus; i++)
 		if (m->cpu[i].state == MODEL_RUNNING)
-			active |= 1ull << m->config.cpu[i].core;
-	m->active_cores = (uint32_t)__builtin_popcountll(active);
+			active[m->config.cpu[i].core / 64] |= 1ull << m->config.cpu[i].core % 64;
+	m->active_cores = 0;
+	for (i = 0; i < MODEL_MAX_CPUS / 64; i++)
+		m->active_cores += (uint32_t)__builtin_popcountll(active[i]);
 }
 
 static void spend(struct model_cpu *c, uint64_t ns, uint32_t power_mw)

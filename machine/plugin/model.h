@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MODEL_MAX_CPUS 64
+#define MODEL_MAX_CPUS 128 /* a multiple of 64 */
 #define MODEL_MAX_OPPS 40
 /* Full capacity, full speed, full frequency. */
 #define MODEL_ONE 1024

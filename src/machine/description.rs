@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const FULL: u32 = 1024;
 
 /// As many virtual CPUs as one host thread can still emulate in useful time.
-const MAX_CPUS: u32 = 64;
+const MAX_CPUS: u32 = 128;
 
 /// As many as the plugin has room for.
 const MAX_OPPS: usize = 40;
@@ -503,7 +503,7 @@ opps = [{ mhz = 500, mw = 200 }, { mhz = 2000, mw = 3000 }]
             ("hold_ms = 1", "hold_ms = -1", "governor.hold_ms"),
             ("cpus = 4", "cpus = 0", "cpus = 0"),
             ("cpus = 4", "cpus = 5", "caches of 2"),
-            ("cpus = 4", "cpus = 65", "1..=64"),
+            ("cpus = 4", "cpus = 129", "1..=128"),
             ("capacity = 1024", "capacity = 512", "capacity 1024"),
             ("capacity = 1024", "capacity = 2048", "1..=1024"),
             ("mhz = 500", "mhz = 2500", "have to rise"),

@@ -12,7 +12,7 @@ pub enum Displaced {
     Kernel,
     /// A hook of each switch: 6.19 and 7.0, which warn of ops.cpu_release.
     Hook,
-    /// ops.cpu_release: up to 6.18.
+    /// ops.stopping and ops.cpu_release: up to 6.18.
     Release,
 }
 
@@ -46,7 +46,7 @@ impl Displaced {
         match self {
             Self::Kernel => "by the kernel",
             Self::Hook => "by tracepoint sched_switch",
-            Self::Release => "by ops.cpu_release",
+            Self::Release => "by ops.stopping and ops.cpu_release",
         }
     }
 }

@@ -565,6 +565,7 @@ fn open_and_load<'a>(
     rodata.nr_cpus = nr_cpus;
     rodata.capacity_differs = layout.capacity_differs();
     rodata.reads_counters = source == Source::Aperf;
+    rodata.displaces = matches!(displaced, Displaced::Release);
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.tells_tasks = settings.tunables().telemetry != 0;

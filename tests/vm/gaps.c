@@ -50,6 +50,7 @@ static struct loop {
 } *loops;
 
 static volatile bool stop;
+static volatile uint64_t gaps_since; /* what was before does not count */
 static bool looks_where;
 static int nr_loops;
 
@@ -63,11 +64,15 @@ static int loop(void *arg)
 	struct loop *l = arg;
 
 	while (!stop) {
-		/* Read once: begin_gaps() may write it meanwhile. */
-		uint64_t last = l->last, t = now();
+		uint64_t last = l->last, t = now(), since = gaps_since;
 
+		/* It may have waited for long between any two of these. */
+		if (last < since)
+			last = since;
 		if (t > last && t - last > l->gap)
 			l->gap = t - last;
+		if (since != gaps_since)
+			l->gap = 0;
 		l->last = t;
 		/* Not glibc's sched_getcpu(), which asks the thread that made this one. */
 		if (looks_where)
@@ -117,12 +122,9 @@ static struct loop *begin_loop(uint32_t kind)
 /* From here on gaps count; those who wait have waited from here on. */
 static void begin_gaps(void)
 {
-	uint64_t t = now();
-
-	for (int i = 0; i < nr_loops; i++) {
-		loops[i].last = t;
+	gaps_since = now();
+	for (int i = 0; i < nr_loops; i++)
 		loops[i].gap = 0;
-	}
 }
 
 /* The longest gap of the loops of a kind, ns; one that goes on counts too. */
@@ -131,7 +133,8 @@ static uint64_t longest_gap(uint32_t kind)
 	uint64_t longest = 0, t = now();
 
 	for (int i = 0; i < nr_loops; i++) {
-		uint64_t last = loops[i].last, gap = t > last ? t - last : 0;
+		uint64_t last = loops[i].last > gaps_since ? loops[i].last : gaps_since;
+		uint64_t gap = t > last ? t - last : 0;
 
 		if (loops[i].kind != kind)
 			continue;

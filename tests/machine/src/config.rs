@@ -91,7 +91,7 @@ fn a_bad_line_is_named_with_its_number() {
         ("always_top 0", "always_top 0 1", 9, "too many or too few"),
         ("cpu 1 capacity", "cpu 1 kapazität", 16, "words"),
         ("cpu 1 cap", "cpu 0 cap", 16, "has a line already"),
-        ("opp 1 300 500", "opp 64 300 500", 19, "too large"),
+        ("opp 1 300 500", "opp 128 300 500", 19, "too large"),
     ] {
         let why = read(&GOOD.replace(old, new)).expect_err(new);
         assert!(why.starts_with(&format!("FILE:{line}: ")), "{new}: {why}");
@@ -137,30 +137,32 @@ fn a_file_that_cannot_be_read_is_named() {
 
 #[test]
 fn silly_machines_are_refused() {
+    /// Of no CPU.
+    const ALL: u32 = sys::MODEL_MAX_CPUS;
     type Change = fn(&mut sys::model_config);
     let silly: [(Change, u32, &str); 19] = [
-        (|c| c.nr_cpus = 0, 64, "cpus"),
-        (|c| c.mips = 0, 64, "mips"),
-        (|c| c.quantum_ns = 10, 64, "quantum_ns"),
-        (|c| c.decay_us = 2_000_000, 64, "decay_us"),
-        (|c| c.rep_bytes_per_insn = 0, 64, "rep_bytes_per_insn"),
-        (|c| c.guest_governs = true, 64, "guest_page"),
-        (|c| c.guest_page = 12, 64, "multiple of 4096"),
-        (|c| c.move_[0].speed = 0, 64, "after a move"),
-        (|c| c.nr_turbo = 0, 64, "turbo line"),
-        (|c| c.turbo[0].speed = 2000, 64, "turbo speed"),
+        (|c| c.nr_cpus = 0, ALL, "cpus"),
+        (|c| c.mips = 0, ALL, "mips"),
+        (|c| c.quantum_ns = 10, ALL, "quantum_ns"),
+        (|c| c.decay_us = 2_000_000, ALL, "decay_us"),
+        (|c| c.rep_bytes_per_insn = 0, ALL, "rep_bytes_per_insn"),
+        (|c| c.guest_governs = true, ALL, "guest_page"),
+        (|c| c.guest_page = 12, ALL, "multiple of 4096"),
+        (|c| c.move_[0].speed = 0, ALL, "after a move"),
+        (|c| c.nr_turbo = 0, ALL, "turbo line"),
+        (|c| c.turbo[0].speed = 2000, ALL, "turbo speed"),
         (
             |c| {
                 c.nr_turbo = 2;
                 c.turbo[1] = c.turbo[0];
             },
-            64,
+            ALL,
             "rising cores",
         ),
         (|c| c.cpu[3].present = true, 3, "no such CPU"),
         (|c| c.cpu[1].present = false, 1, "no cpu line"),
         (|c| c.cpu[1].capacity = 1025, 1, "capacity"),
-        (|c| c.cpu[1].core = 64, 1, "core"),
+        (|c| c.cpu[1].core = ALL, 1, "core"),
         (|c| c.cpu[1].nr_opps = 0, 1, "no operating point"),
         (|c| c.cpu[1].opp[2].speed = 0, 1, "operating point's speed"),
         (|c| c.cpu[1].opp[2].speed = ONE, 1, "rise in speed"),

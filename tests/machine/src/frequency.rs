@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Frequencies against closed forms: ramp, hold, decay, turbo, operating points.
 
-use crate::{config, model, Model, ONE, QUANTUM};
+use crate::{config, model, sys, Model, ONE, QUANTUM};
 use proptest::prelude::*;
 
 /// A speed may be one step of the model's 1/1024 off what a closed form says.
@@ -94,7 +94,7 @@ proptest! {
         config.ramp_us = 0;
         config.nr_turbo = limits.len() as u32;
         for (k, &speed) in limits.iter().enumerate() {
-            let cores = if k + 1 == limits.len() { 64 } else { k as u32 + 1 };
+            let cores = if k + 1 == limits.len() { sys::MODEL_MAX_CPUS } else { k as u32 + 1 };
             config.turbo[k].cores = cores;
             config.turbo[k].speed = speed;
         }

@@ -92,6 +92,26 @@ static int look(void *map, u32 *key, struct look_timer *t)
 	return 0;
 }
 
+/*
+ * @p is to wait on @cpu. If it is late already, it had a turn that was none: a task of a
+ * higher class took the CPU just then, or soon after. It is not to wait for the next look
+ * as well, lest looks and those turns keep in step. True if it is in the queue of the late.
+ */
+bool fl_still_late(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   s32 cpu, u64 now, u64 enq_flags)
+{
+	u64 since = tctx->owed_since ?: tctx->waiting_since;
+
+	if (!is_late(since, now, starves_ns()))
+		return false;
+	tctx->late = true;
+	scx_bpf_dsq_insert_vtime(p, fl_late(cpu), fl_request(tctx), since, enq_flags);
+	/* If the CPU clears this before the insert takes effect, the next look sets it. */
+	fl_cpu(cpu)->late = true;
+	fl_count(late);
+	return true;
+}
+
 /* A tick of @cpu, at which somebody waits there. */
 int fl_look_for_late(s32 cpu, u64 now)
 {

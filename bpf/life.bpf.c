@@ -69,6 +69,8 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
 		tctx->request = 0;
+		tctx->waiting_since = 0;
+		tctx->owed_since = 0;
 	}
 }
 

@@ -178,8 +178,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
-	/* If it was asked where, that said since when it waits, too. */
-	if (!(tctx->flags & FL_TASK_ASKED))
+	/*
+	 * It may wait already: since it was asked where, since it last ran, or in the local
+	 * queue from which a task of a higher class drove it.
+	 */
+	if (!tctx->waiting_since)
 		tctx->waiting_since = now;
 	count_unasked(p, tctx, enq_flags);
 	/* select_cpu is not asked for a task that may run on one CPU only. */
@@ -234,7 +237,9 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	fl_count(enq_queue);
-	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
+	if (!fl_still_late(p, tctx, cpu, now, enq_flags))
+		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
+					 enq_flags);
 	if (preempts) {
 		fl_count(preempt_wake);
 		/* A dispatch that comes before this insert forgets it: it may balance then. */
@@ -483,8 +488,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		fl_account_run(tctx, now, speed);
 	if (neighbours_period)
 		fl_neighbour_ran(p, tctx, cpu, now);
-	if (!sleeps)
-		tctx->waiting_since = now;
+	tctx->waiting_since = sleeps ? 0 : now;
 	if (runnable)
 		tctx->stats.preempted++;
 	ran = now - tctx->run_start;

@@ -3,9 +3,10 @@
  * Busy loops that look at the clock all the time, and so know for how long each
  * of them did not run. Prints one line of name=value pairs; the tests judge.
  *
- *   gaps mix mix=20x0,20xidle,1xbatch ms=4000 cpu=1
+ *   gaps mix mix=20x0,20xidle,1xbatch ms=4000 cpu=1 fifo-us=0
  *	COUNTxNICE, COUNTxidle or COUNTxbatch (both nice 0), all pinned to one CPU:
- *	the longest gap of each kind in us, and the CPU time of each kind in us
+ *	the longest gap of each kind in us, and the CPU time of each kind in us;
+ *	fifo-us: a SCHED_FIFO task takes the CPU for a moment, so many us apart
  *   gaps rt hogs=1 ms=500 policy=fifo
  *	free busy loops, and a task of policy fifo, rr or deadline that takes the CPU
  *	of the first of them for so long: the longest gap of any of them, in us, in that
@@ -13,13 +14,16 @@
  *	how often one did on the CPU that was taken
  *
  * The loops are threads without a libc of their own (clone), since thousands of
- * processes would not fit; they call nothing but the clock.
+ * processes would not fit; they call nothing but the clock. Their stacks are never
+ * made into huge pages: a loop that meets khugepaged at that waits in a page fault for
+ * milliseconds, and has had its turn.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -157,11 +161,20 @@ static uint64_t cpu_time(uint32_t kind)
 	return sum;
 }
 
+static void *fifo_sleeper(void *arg)
+{
+	pin(0, number("cpu", 1));
+	while (!stop)
+		sleep_us(number("fifo-us", 0));
+	return arg;
+}
+
 static void cmd_mix(void)
 {
 	char *list = strdup(param("mix", "20x0,20xidle"));
 	int cpu = number("cpu", 1), nr_kinds = 0;
 	uint64_t before[MAX_KINDS];
+	pthread_t thread;
 
 	/* Nobody else is to wait behind those that this one is about to make. */
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
@@ -189,6 +202,12 @@ static void cmd_mix(void)
 	}
 	for (int i = 0; i < nr_kinds; i++)
 		before[i] = cpu_time(i);
+	if (number("fifo-us", 0)) {
+		/* Threads inherit the policy here, but not this flag of it. */
+		set_policy(0, SCHED_FIFO, PRIORITY + 1);
+		if (pthread_create(&thread, NULL, fifo_sleeper, NULL))
+			die("no thread");
+	}
 	begin_gaps();
 	sleep_us(number("ms", 4000) * 1000);
 	printf("loops=%d gap=", nr_loops);
@@ -286,6 +305,8 @@ int main(int argc, char **argv)
 	loops = calloc(MAX_LOOPS, sizeof(*loops));
 	if (!loops)
 		die("out of memory");
+	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
+		die("prctl: %s", strerror(errno));
 	if (!strcmp(argv[1], "mix"))
 		cmd_mix();
 	else if (!strcmp(argv[1], "rt"))

@@ -438,6 +438,7 @@ static __always_inline void displace(struct task_struct *p, struct task_ctx *tct
 	scx_bpf_task_set_slice(p, 0);
 }
 
+/* A task of a higher class has the CPU: what waits for it in the local queue is queued anew. */
 void BPF_STRUCT_OPS(freqlock_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();

@@ -439,8 +439,7 @@ u32 fl_nr_parked(s32 cpu);
 bool fl_take_late(s32 cpu, u64 now, bool wakee);
 int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
 	    u64 now);
-bool fl_still_late(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now,
-		   u64 enq_flags);
+bool fl_still_late(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now, u64 enq_flags);
 int fl_look_for_late(s32 cpu, u64 now);
 int fl_late_init(u32 cpu);
 

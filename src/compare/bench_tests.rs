@@ -253,6 +253,66 @@ fn losers_measures() {
 }
 
 #[test]
+fn periodic_measures() {
+    let small = [
+        ("PERIODIC_MS", "200"),
+        ("PERIODIC_PERIODS", "2000"),
+        ("PERIODIC_SHARES", "5"),
+        ("PERIODIC_LOOPS", "0x0 1xmix"),
+    ];
+    let metrics = bench("periodic", &small);
+    let wanted = ["0x0", "1xmix"].iter().flat_map(|kind| {
+        ["late_p50", "late_p99", "late_longest", "missed"]
+            .map(|name| format!("{name}_nice0_{kind}_5pc_2000us"))
+    });
+    assert_eq!(names(&metrics), wanted.collect::<Vec<_>>());
+    for case in metrics.chunks(4) {
+        let [p50, p99, longest, missed] = [0, 1, 2, 3].map(|i| case[i].value);
+        assert!(
+            0.0 < p50 && p50 <= p99 && p99 <= longest && missed <= 100.0,
+            "{metrics:?}"
+        );
+    }
+}
+
+#[test]
+fn rpc_measures() {
+    let metrics = bench("rpc", &[("RPC_PAIRS", "2")]);
+    let wanted = ["pipe", "socket", "futex"]
+        .iter()
+        .flat_map(|way| ["requests", "p50", "p99", "p99.9"].map(|name| format!("{way}_{name}")));
+    assert_eq!(names(&metrics), wanted.collect::<Vec<_>>());
+    for way in metrics.chunks(4) {
+        let [requests, p50, p99, p999] = [0, 1, 2, 3].map(|i| way[i].value);
+        assert!(0.0 < p50 && p50 <= p99 && p99 <= p999, "{metrics:?}");
+        // Two pairs, each with one request at a time.
+        assert!(requests > 10.0 && requests * p50 < 4e6, "{metrics:?}");
+    }
+}
+
+/// One loop has its CPU to itself; of four on one, pinned or not, each has a quarter.
+#[test]
+fn turns_measures() {
+    let small = [("TURNS_SECONDS", "1"), ("TURNS_CASES", "1@1 2,2x0p@1")];
+    let metrics = bench("turns", &small);
+    assert_eq!(names(&metrics), ["unfair_1@1", "unfair_2,2x0p@1"]);
+    assert!(
+        metrics.iter().all(|metric| metric.value < 100.0),
+        "{metrics:?}"
+    );
+}
+
+#[test]
+fn cases_of_turns_are_checked() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/turns/run");
+    let output = Command::new(run).env("TURNS_CASES", "3").output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "bench/turns/run: TURNS_CASES=3 is not LOOPS@CPUS, such as 3@2 or 2,1x5p@2\n"
+    );
+}
+
+#[test]
 fn workloads_refuse_nonsense_in_one_line() {
     for (name, variable) in [
         ("forkwait", "FORKWAIT_CHAINS"),
@@ -264,6 +324,9 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("oversubscribed", "OVERSUBSCRIBED_THREADS"),
         ("critical", "CRITICAL_LENGTHS"),
         ("losers", "LOSERS_SECONDS"),
+        ("periodic", "PERIODIC_MS"),
+        ("rpc", "RPC_PAIRS"),
+        ("turns", "TURNS_SECONDS"),
         ("kbuild", "KBUILD_JOBS"),
     ] {
         let run = Path::new(env!("CARGO_MANIFEST_DIR"))

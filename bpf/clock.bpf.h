@@ -30,7 +30,7 @@ static inline void queued_add(struct task_ctx *tctx, s32 cpu)
 /*
  * Bring @tctx onto the clock of @cpu, with bounded credit and debt. While it
  * sleeps its vtime is kept as the lag against the clock of the CPU that it left,
- * so sleep itself earns nothing.
+ * so sleep itself earns nothing, but others run meanwhile and debt is made up.
  */
 static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 {
@@ -38,6 +38,9 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 
 	if (tctx->vtime_cpu >= 0)
 		from = fl_cpu(tctx->vtime_cpu)->vclock;
+	else
+		tctx->vtime = lag_at_wake(tctx->vtime,
+					  fl_cpu(tctx->slept_cpu)->vclock - tctx->slept_vclock);
 	if (tctx->vtime_cpu != cpu)
 		tctx->vtime = vtime_rebase(tctx->vtime, from, vclock);
 	tctx->vtime_cpu = cpu;
@@ -48,20 +51,38 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 head = FL_NONE;
+	u64 head = tctx->vtime;
+	struct task_struct *p;
+	struct task_ctx *hctx;
 
-	/* Only who is far ahead can be ahead of who is next: the others are not asked for. */
-	if (vtime_before(cctx->vclock + tunables.lag_us * FL_USEC, tctx->vtime))
-		head = fl_head_deadline(cpu);
-	cctx->vclock = vclock_after(cctx->vclock, tctx->vtime,
-				    head == FL_NONE ? tctx->vtime : head);
+	/* Only who is far ahead can be far ahead of who is next: the others are not asked for. */
+	if (vtime_before(cctx->vclock + tunables.lag_us * FL_USEC, tctx->vtime)) {
+		p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
+		hctx = p ? fl_task(p) : NULL;
+		if (hctx)
+			head = hctx->vtime;
+	}
+	cctx->vclock = vclock_after(cctx->vclock, tctx->vtime, head);
+}
+
+/* Charge @tctx, which runs, for its time up to @now. */
+static inline void vtime_run(struct task_ctx *tctx, u64 now)
+{
+	u64 got = vtime_charge(now - tctx->charged_at, tctx->weight);
+
+	tctx->vtime += got;
+	tctx->charged_at = now;
+	tctx->served = served_faded(tctx->served, now - tctx->served_at) + got;
+	tctx->served_at = now;
 }
 
 static inline void vtime_sleep(struct task_ctx *tctx)
 {
 	if (tctx->vtime_cpu < 0)
 		return;
-	tctx->vtime -= fl_cpu(tctx->vtime_cpu)->vclock;
+	tctx->slept_cpu = tctx->vtime_cpu;
+	tctx->slept_vclock = fl_cpu(tctx->vtime_cpu)->vclock;
+	tctx->vtime -= tctx->slept_vclock;
 	tctx->vtime_cpu = FL_ASLEEP;
 }
 

@@ -47,8 +47,9 @@ enum fl_event {
 	FL_NR_EVENTS,
 };
 
-/* linux/sched.h, SCHED_IDLE: a macro, so not among the kernel's types. */
-#define POLICY_IDLE 5
+/* linux/sched.h, SCHED_BATCH and SCHED_IDLE: macros, so not among the kernel's types. */
+#define POLICY_BATCH 3
+#define POLICY_IDLE  5
 
 /* linux/sched/prio.h, MAX_RT_PRIO, as well: real-time and deadline tasks are below it. */
 #define PRIO_RT_END 100
@@ -73,7 +74,8 @@ struct inversion {
 };
 
 struct task_ctx {
-	u64 vtime; /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
+	u64 vtime;        /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
+	u64 slept_vclock; /* the clock of @slept_cpu as it fell asleep */
 	u64 deadline;
 	u64 weight;
 	u64 request;             /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
@@ -81,6 +83,9 @@ struct task_ctx {
 	u32 context_version;     /* its context was looked up by this one, ... */
 	struct fl_traits traits; /* ... and by these */
 	u64 run_start;           /* 0 when not running */
+	u64 charged_at;          /* its time on the CPU is in @vtime up to here */
+	u64 served;              /* virtual time that it got of late, as of ... */
+	u64 served_at;           /* ... then */
 	u64 ran;                 /* ns since it last slept */
 	u64 work;                /* the same, in ns at full speed */
 	u64 burst;               /* average work between sleeps, 0 unknown */
@@ -97,7 +102,8 @@ struct task_ctx {
 	u64 fork_key;                       /* of the fork that it made itself last */
 	u64 queued_work;                    /* what it adds to its CPU's queued_work */
 	s32 queued_cpu;                     /* there, or -1 */
-	s32 vtime_cpu;                      /* or FL_ASLEEP */
+	s32 vtime_cpu;                      /* or FL_ASLEEP, ... */
+	s32 slept_cpu;                      /* ... on the clock of that one */
 	s32 child_cpu;   /* home of its children: where they are sent, -1 none yet */
 	u32 child_away;  /* children in a row that went elsewhere */
 	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
@@ -144,13 +150,15 @@ struct cpu_ctx {
 	u64 running_rest;  /* work the running task was expected to have left at its start */
 	u64 running_away;  /* how long the running task will sleep after it left, 0 unknown */
 	u64 running_slice; /* ns, at its start */
-	u64 leave_at;      /* when the running task is expected to leave by itself, 0 unknown */
-	u64 last_stop;     /* when it last ceased to run a task */
+	u64 running_weight;
+	u64 credit;    /* virtual time that the task is ahead by which comes from elsewhere next */
+	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
+	u64 last_stop; /* when it last ceased to run a task */
 	u64 queued_work;
 	u64 next_balance;
 	u64 next_look; /* for late tasks in its queue */
 	u64 look_ns;   /* what such a look took from the running task's turn */
-	u64 turn_ends; /* the running task's, by the timer; 0 by the ticks alone */
+	u64 turn_ends; /* when the timer ends the running task's turn; 0: it is not set */
 	u64 speed_at;  /* time of @speed */
 	u64 idle_exit; /* average time from being sent a task while idle to running it */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
@@ -430,8 +438,10 @@ int fl_drain(s32 cpu);
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
-bool fl_balance(s32 cpu, u64 now);
+bool fl_balance(s32 cpu, u64 now, u64 served);
 bool fl_call_idle(s32 cpu, u64 now);
+u64 fl_served_next(u64 queue, u64 now);
+int fl_crowd_look(s32 cpu, s32 other, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
 
@@ -440,6 +450,7 @@ bool fl_take_late(s32 cpu, u64 now, bool wakee);
 int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
 	    u64 now);
 bool fl_still_late(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now, u64 enq_flags);
+int fl_end_turn(s32 cpu, u64 now, u64 left);
 int fl_look_for_late(s32 cpu, u64 now);
 int fl_late_init(u32 cpu);
 

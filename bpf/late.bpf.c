@@ -5,8 +5,7 @@
  * queued task runs within starve_ms, whatever its weight and however many there are:
  *
  * 1. Where a round of all who want a CPU would take more than a quarter of starve_ms,
- *    turns are shorter, down to TURN_LEAST_NS; a timer ends them, as ticks are too far
- *    apart. Other turns cost no timer.
+ *    turns are shorter, down to TURN_LEAST_NS.
  * 2. Each CPU looks through its queue eight times in starve_ms, by a timer, and moves who
  *    waited for half of starve_ms to its queue of late tasks, in order of waiting.
  * 3. Late tasks have every other turn, and every turn while one has waited for three
@@ -159,8 +158,6 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 request = fl_request(tctx), turn;
-	struct turn_timer *t;
-	u32 key = cpu;
 
 	turn = turn_length(request, fl_nr_running(cpu), starves_ns());
 	if (tctx->late) {
@@ -172,15 +169,31 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 	tctx->request = turn;
 	cctx->turn_ends = 0;
 	cctx->look_ns = 0;
-	if (turn == request)
+	if (turn != request) {
+		scx_bpf_task_set_slice(p, turn);
+		return fl_end_turn(cpu, now, turn);
+	}
+	return 0;
+}
+
+/*
+ * The turn of the task that runs on @cpu ends in @left ns, unless it does so sooner. Called
+ * where somebody waits and no tick comes at about that time.
+ */
+int fl_end_turn(s32 cpu, u64 now, u64 left)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 ends = READ_ONCE(cctx->turn_ends);
+	struct turn_timer *t;
+	u32 key = cpu;
+
+	if (ends && (s64)(ends - now - left) <= 0)
 		return 0;
 	t = bpf_map_lookup_elem(&turn_timers, &key);
 	if (!t)
-		return 0;
-	cctx->turn_ends = now + turn;
-	scx_bpf_task_set_slice(p, turn);
-	bpf_timer_start(&t->timer, turn, 0);
-	return 0;
+		return -ENOENT;
+	cctx->turn_ends = now + left;
+	return bpf_timer_start(&t->timer, left, 0);
 }
 
 /* Too late by a moment is not too early for the turn that was meant. */
@@ -188,12 +201,14 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 
 static int turn_over(void *map, u32 *key, struct turn_timer *t)
 {
-	s32 cpu = *key;
-	u64 ends = READ_ONCE(fl_cpu(cpu)->turn_ends);
+	struct cpu_ctx *cctx = fl_cpu(*key);
+	u64 ends = READ_ONCE(cctx->turn_ends);
 
 	/* Another task may run meanwhile, whose turn ends later, or with a tick. */
-	if (ends && scx_bpf_now() + TURN_SLACK_NS >= ends)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (ends && scx_bpf_now() + TURN_SLACK_NS >= ends) {
+		cctx->turn_ends = 0;
+		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
+	}
 	return 0;
 }
 

@@ -68,21 +68,37 @@ static __always_inline void follow_context(struct task_struct *p, struct task_ct
 		fl_context_look(p, tctx);
 }
 
+/* As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. */
+static bool may_preempt(const struct task_struct *p)
+{
+	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE;
+}
+
 /*
- * A task is left to run for a while before another may take its place: what it
- * was woken for is often done by then, and if not, the next tick looks again.
- * But not while it holds up others: @urgent.
+ * In how many ns a task of @deadline and @weight that waits on @cpu preempts the running
+ * one, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
+ * done by then. But not while it holds up others: @urgent.
  */
-static bool may_preempt(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
+static u64 preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 ran = now - cctx->running_since, left;
 
+	if (idle_gives_way(cctx->running_weight, weight) && !cctx->donated)
+		return 0;
+	if (!deadline_preempts(deadline, cctx->running_deadline,
+			       tunables.preempt_margin_us * FL_USEC) ||
+	    (sees_locks && fl_hold_spares(cpu, weight, now)))
+		return FL_NONE;
 	/* Who runs on others' terms has had what it was picked for when those are over. */
-	return (urgent || cctx->donated ||
-		now - cctx->running_since >= tunables.preempt_after_us * FL_USEC) &&
-	       deadline_preempts(deadline, cctx->running_deadline,
-				 tunables.preempt_margin_us * FL_USEC) &&
-	       !(sees_locks && fl_hold_spares(cpu, weight, now));
+	if (urgent || cctx->donated)
+		return 0;
+	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
+			    cctx->running_weight, weight, cctx->running_slice);
+	/* The end of its slice comes anyway. */
+	if (left >= cctx->running_slice)
+		return FL_NONE;
+	return left > ran ? left - ran : 0;
 }
 
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -156,7 +172,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_ctx *tctx = fl_task(p);
-	u64 now = scx_bpf_now(), own;
+	u64 now = scx_bpf_now(), own, in = FL_NONE;
 	bool arrives, preempts, urgent, pinned;
 	u64 mode;
 
@@ -207,9 +223,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 			urgent = true;
 		}
 	}
-	preempts = arrives && fl_is_busy(cpu) &&
-		   (may_preempt(cpu, tctx->deadline, tctx->weight, urgent, now) ||
-		    cctx->spinner == p->tgid);
+	if (arrives && fl_is_busy(cpu) && (may_preempt(p) || urgent))
+		in = cctx->spinner == p->tgid ?
+			     0 :
+			     preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
+	preempts = in == 0;
 	pinned = fl_is_pinned(p);
 	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
 	    place_again(p, tctx, cpu, enq_flags, now))
@@ -245,6 +263,10 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		/* A dispatch that comes before this insert forgets it: it may balance then. */
 		cctx->wakee = true;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else if (in != FL_NONE) {
+		fl_count(preempt_later);
+		cctx->wakee = true;
+		fl_end_turn(cpu, now, in);
 	} else if (!fl_is_busy(cpu)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
@@ -266,7 +288,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), head, vtime, ran, left = 0, keep;
+	u64 now = scx_bpf_now(), head, ran, left = 0, keep;
 	bool wakee = fl_cpu(cpu)->wakee;
 	struct task_ctx *tctx;
 
@@ -301,27 +323,33 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
+	if (tctx && tctx->run_start)
+		vtime_run(tctx, now);
 	/* Who preempts @prev is not to wait for another task that comes in its stead. */
-	if (!wakee && fl_balance(cpu, now))
+	if (!wakee && fl_balance(cpu, now, tctx ? tctx->served : 0))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {
-		/* Its vtime is charged when it stops; look ahead to that. */
 		ran = now - tctx->run_start;
 		left = request_left(tctx->request, ran, fl_slice(tctx)) ?: fl_slice(tctx);
 		tctx->request = ran + left;
 	}
 	if (left && head != FL_NONE) {
-		vtime = tctx->vtime + vtime_charge(ran, tctx->weight);
-		tctx->deadline = vtime_deadline(vtime, 0, left, tctx->weight);
+		tctx->deadline = vtime_deadline(tctx->vtime, 0, left, tctx->weight);
 		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
-		if (!vtime_before(tctx->deadline, head)) {
+		/* One of SCHED_IDLE that is preempted gives way, whatever it is owed. */
+		if (!vtime_before(tctx->deadline, head) || (wakee && tctx->weight <= WEIGHT_IDLE)) {
 			if (fl_take_own(cpu))
 				return;
 		}
 	}
 	fl_count(keep_running);
+	if (left) {
+		fl_cpu(cpu)->running_deadline = vtime_deadline(tctx->vtime, 0, left, tctx->weight);
+		if (!fl_cpu(cpu)->donated)
+			vclock_advance(tctx, cpu);
+	}
 	scx_bpf_task_set_slice(prev, left ?: fl_slice(tctx));
 }
 
@@ -340,6 +368,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		cctx->leave_at = 0;
 		cctx->running_away = tctx ? tctx->away : 0;
 		cctx->running_slice = fl_slice(NULL);
+		cctx->running_weight = WEIGHT_NICE_0;
 		cctx->running_since = now;
 		cctx->running = p->pid;
 		cctx->spinner = 0;
@@ -348,8 +377,11 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		return;
 
 	queued_remove(tctx);
-	if (tctx->vtime_cpu != cpu)
+	if (tctx->vtime_cpu != cpu) {
+		tctx->vtime -= cctx->credit;
 		vtime_join(tctx, cpu);
+	}
+	cctx->credit = 0;
 	if (still) {
 		tctx->request = fl_request(tctx);
 	} else {
@@ -359,7 +391,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	}
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
 						tctx->weight);
+	cctx->running_weight = tctx->weight;
 	tctx->run_start = now;
+	tctx->charged_at = now;
 	tctx->spin.behind = 0;
 	fl_wait_stale(p, tctx, now);
 	if (fl_holds(tctx))
@@ -390,7 +424,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	struct task_ctx *tctx = fl_task(p), *wctx;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_struct *waiting;
-	u64 now = scx_bpf_now();
+	u64 now = scx_bpf_now(), in;
 	u32 speed;
 
 	speed = fl_freq_tick(cpu, now);
@@ -410,16 +444,23 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	learn_tick(now);
 	fl_look_for_late(cpu, now);
 	/* A short turn is ended by its timer: it may have begun a moment ago. */
-	if (!cctx->turn_ends && (cctx->late || slice_ends(p->scx.slice, tick_ns)))
-		scx_bpf_task_set_slice(p, 0);
+	if (!cctx->turn_ends) {
+		if (cctx->late || slice_over(p->scx.slice))
+			scx_bpf_task_set_slice(p, 0);
+		else if (slice_wants_timer(p->scx.slice, tick_ns))
+			fl_end_turn(cpu, now, p->scx.slice);
+	}
 	/* See the end of enqueue. */
 	fl_call_idle(cpu, now);
 	if (!waiting)
 		return;
 	wctx = fl_task(waiting);
-	if (may_preempt(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now)) {
+	in = preempts_in(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now);
+	if (!in) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
+	} else if (in != FL_NONE) {
+		fl_end_turn(cpu, now, in);
 	}
 }
 
@@ -494,7 +535,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		tctx->stats.preempted++;
 	ran = now - tctx->run_start;
 	tctx->run_start = 0;
-	tctx->vtime += vtime_charge(ran, tctx->weight);
+	vtime_run(tctx, now);
 	owe_turn(tctx, cctx, ran, !sleeps);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);

@@ -146,18 +146,76 @@ bool fl_steal(s32 cpu)
 }
 
 /*
- * @cpu is busy, its task's slice is over: if another queue is longer by two or
- * more, take one of its tasks; if it is longer by one, only when its first task
- * has waited for long, so that the tasks of unequal queues take turns at being
- * the one too many.
+ * What the first task got in @queue that may go elsewhere, and waits for half a slice at
+ * least; FL_NONE if there is none. It is next there: the one with most to gain.
  */
-bool fl_balance(s32 cpu, u64 now)
+u64 fl_served_next(u64 queue, u64 now)
 {
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	s32 own, longest = 0, from = -1;
-	struct cpu_order *order;
 	struct task_struct *p;
 	struct task_ctx *tctx;
+	u64 served = FL_NONE;
+	u32 seen = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++seen > CALL_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx || fl_is_pinned(p) || now - tctx->waiting_since < fl_slice(tctx) / 2)
+			continue;
+		served = served_faded(tctx->served, now - tctx->served_at);
+		break;
+	}
+	return served;
+}
+
+/*
+ * What a CPU sees as it looks for a task to take. Its own, and with interrupts off: in memory
+ * and not in registers, which the verifier would follow through each turn of the loop.
+ */
+static struct crowd {
+	u64 least;   /* what the one got that got least of those next in their queues */
+	s32 behind;  /* where that is */
+	s32 longest; /* tasks in the longest queue ... */
+	s32 from;    /* ... and where that is */
+} crowds[FL_MAX_CPUS];
+
+#define crowd_of(cpu) (&crowds[(u32)(cpu) & (FL_MAX_CPUS - 1)])
+
+int fl_crowd_look(s32 cpu, s32 other, u64 now)
+{
+	struct crowd *crowd = crowd_of(cpu);
+	u64 got;
+	s32 n;
+
+	if (other == cpu || !READ_ONCE(fl_cpu(other)->queued_work))
+		return 0;
+	n = nr_waiting(other);
+	if (n <= 0)
+		return 0;
+	if (n > crowd->longest) {
+		crowd->longest = n;
+		crowd->from = other;
+	}
+	got = fl_served_next(fl_queue(other), now);
+	if (got < crowd->least) {
+		crowd->least = got;
+		crowd->behind = other;
+	}
+	return 0;
+}
+
+/*
+ * @cpu is busy, the slice of its task is over, which got @served of late: if another queue
+ * is longer by two or more, take one of its tasks. Else take one that got less than that by
+ * rotate_us, so that tasks of unequal queues take turns at being one too many: what any two
+ * of them got differs by no more than that then, and the shares of who runs for long differ
+ * by rotate_us in the time in which it fades (4.3 s), as far as affinities allow.
+ */
+bool fl_balance(s32 cpu, u64 now, u64 served)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct crowd *crowd = crowd_of(cpu);
+	struct cpu_order *order;
 	u32 key = cpu, i;
 
 	if (now < cctx->next_balance)
@@ -167,35 +225,25 @@ bool fl_balance(s32 cpu, u64 now)
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
 		return false;
-	own = nr_waiting(cpu) + fl_nr_parked(cpu);
+	crowd->longest = 0;
+	crowd->least = FL_NONE;
 	bpf_for(i, 0, BALANCE_CPUS) {
-		s32 other, n;
-
 		if (i >= order->nr)
 			break;
-		other = order->cpu[i & (FL_MAX_CPUS - 1)];
-		if (other == cpu || !READ_ONCE(fl_cpu(other)->queued_work))
-			continue;
-		n = nr_waiting(other);
-		if (n > longest) {
-			longest = n;
-			from = other;
-		}
+		fl_crowd_look(cpu, order->cpu[i & (FL_MAX_CPUS - 1)], now);
 	}
-	if (from < 0 || longest <= own)
-		return false;
-	if (longest > own + 1) {
-		if (!take_waiting(from))
-			return false;
+	/* They may all be bound to their CPU. */
+	if (crowd->longest > nr_waiting(cpu) + (s32)fl_nr_parked(cpu) + 1 &&
+	    take_waiting(crowd->from)) {
 		fl_count(balance);
 		return true;
 	}
-	p = __COMPAT_scx_bpf_dsq_peek(fl_queue(from));
-	tctx = p ? fl_task(p) : NULL;
-	if (!tctx || now - tctx->waiting_since < tunables.rotate_us * FL_USEC)
+	if (crowd->least == FL_NONE || crowd->least + tunables.rotate_us * FL_USEC >= served)
 		return false;
-	if (!scx_bpf_dsq_move_to_local(fl_queue(from), 0))
+	if (!scx_bpf_dsq_move_to_local(fl_queue(crowd->behind), 0))
 		return false;
+	/* It catches up here before the others go on, or one of two would be behind for ever. */
+	cctx->credit = lesser(served - crowd->least, tunables.lag_us * FL_USEC);
 	fl_count(rotate);
 	return true;
 }

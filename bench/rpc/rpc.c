@@ -2,9 +2,9 @@
 /*
  * Requests and answers: clients that wait for servers, each pair on a channel of its own.
  *
- * rpc SECONDS PAIRS WORK PAUSE
+ * rpc MS PAIRS WORK PAUSE
  *
- * For SECONDS each over pipes, over a UNIX socket, and by futexes in memory, a client asks,
+ * For MS each over pipes, over a UNIX socket, and by futexes in memory, a client asks,
  * its server works WORK steps and answers, and the client works PAUSE steps before it asks
  * again. Clients and servers are processes, as they are in life, but for what they share to
  * count in. Prints requests a second and how long one took (p50, p99, p99.9).
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include "../histogram.h"
 
-enum { MAX_PAIRS = 256, MAX_STEPS = 1000000000 };
+enum { MAX_PAIRS = 256, MAX_STEPS = 1000000000, MAX_MS = 600000 };
 
 static struct pair {
 	int to_server[2], to_client[2]; /* each: read end, write end */
@@ -192,7 +192,7 @@ static void run(const struct channel *channel, long nr_pairs, uint64_t ns)
 		}
 	}
 	if (!took->nr)
-		wrong("no request was answered: give it more seconds");
+		wrong("no request was answered: give it more time");
 	printf("%srequests %.1f 1/s higher\n", channel->name, (double)took->nr * NS_PER_S / ns);
 	print_us(channel->name, "p50", percentile_ns(took, 0.5));
 	print_us(channel->name, "p99", percentile_ns(took, 0.99));
@@ -218,10 +218,10 @@ int main(int argc, char **argv)
 	size_t i;
 
 	if (argc != 5) {
-		fprintf(stderr, "usage: rpc SECONDS PAIRS WORK PAUSE\n");
+		fprintf(stderr, "usage: rpc MS PAIRS WORK PAUSE\n");
 		return 2;
 	}
-	ns = number(argv[1], 1, MAX_SECONDS) * (uint64_t)NS_PER_S;
+	ns = number(argv[1], 1, MAX_MS) * 1000000ull;
 	nr_pairs = number(argv[2], 1, MAX_PAIRS);
 	work_steps = number(argv[3], 0, MAX_STEPS);
 	pause_steps = number(argv[4], 0, MAX_STEPS);

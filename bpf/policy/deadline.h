@@ -24,6 +24,8 @@ enum {
 	TURN_LEAST_NS = 500 * 1000, /* ... down to turns of this length */
 	TURN_LATE_NS = 1000 * 1000, /* most of a turn that comes for its wait alone */
 	LATE_LOOKS = 8,             /* so often in starve_ms queues are searched for such */
+	SLICE_SLACK_NS = 15 * 1000, /* a slice that has no more left is over */
+	SERVED_SHIFT = 32,          /* what a task got fades in 2^32 ns */
 };
 
 /*
@@ -85,6 +87,18 @@ static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 weight)
 	return vtime;
 }
 
+/*
+ * How far a task is ahead of the clock of the CPU where it fell asleep, @ahead then, after
+ * that clock has @passed: who is ahead is so until others have caught up, asleep or not, and
+ * who is behind stays so (the kernel's, fair.c: delayed dequeue and PLACE_LAG).
+ */
+static inline u64 lag_at_wake(u64 ahead, u64 passed)
+{
+	if ((s64)ahead <= 0)
+		return ahead;
+	return passed < ahead ? ahead - passed : 0;
+}
+
 /* A task's vtime carried from the clock of one CPU to that of another. */
 static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
 {
@@ -115,12 +129,18 @@ static inline u64 request_left(u64 request, u64 ran, u64 slice)
 }
 
 /*
- * True at the last tick of a slice: slices end at ticks, @tick ns apart (0 if that
- * is not known), and with @left ns to go this one is as near as the next.
+ * True if a slice is over that has @left ns: with next to nothing left, a timer would cost
+ * more than that is worth.
  */
-static inline bool slice_ends(u64 left, u64 tick)
+static inline bool slice_over(u64 left)
 {
-	return left <= tick / 2;
+	return left <= SLICE_SLACK_NS;
+}
+
+/* True if a slice with @left ns ends before the next of the ticks, @tick ns apart, or 0. */
+static inline bool slice_wants_timer(u64 left, u64 tick)
+{
+	return !tick || left < tick + SLICE_SLACK_NS;
 }
 
 /*
@@ -166,8 +186,8 @@ static inline bool late_goes_first(u64 since, u64 now, u64 starves, bool went_la
 
 /*
  * A CPU's clock, after it stood at @vclock and a task of @vtime was picked there: it
- * never goes back, and not past the deadline of who is next, @head. Picked out of turn,
- * one of little weight may be ahead of all others by seconds.
+ * never goes back, and not past the vtime of who is next, @head. Each of a few tasks of
+ * little weight may be ahead of the others by seconds, and who wakes up is not to be.
  */
 static inline u64 vclock_after(u64 vclock, u64 vtime, u64 head)
 {
@@ -180,6 +200,40 @@ static inline u64 vclock_after(u64 vclock, u64 vtime, u64 head)
 static inline bool deadline_preempts(u64 wakee, u64 running, u64 margin)
 {
 	return vtime_before(wakee + margin, running);
+}
+
+/* True if a task of SCHED_IDLE runs and one that is not wakes up: it preempts, whatever is owed. */
+static inline bool idle_gives_way(u64 weight, u64 wakee_weight)
+{
+	return weight <= WEIGHT_IDLE && wakee_weight > WEIGHT_IDLE;
+}
+
+/*
+ * CPU time, ns, that a task of @weight has from the beginning of its turn before one of
+ * @wakee_weight that wakes up may preempt it: @each for every task on the CPU, so that with
+ * many that come and go it still has its part, and no more than its @slice. What this costs
+ * the wakee weighs as much as what it is worth to the other: in proportion to the weights.
+ * Linux's own protects 0.7 ms whatever the weights (fair.c, protect_slice()).
+ */
+static inline u64 protected_ns(u64 each, u64 nr, u64 weight, u64 wakee_weight, u64 slice)
+{
+	u64 ns = lesser(each * nr, slice);
+
+	return weight < wakee_weight ? ns * weight / wakee_weight : ns;
+}
+
+/*
+ * The virtual time that a task got, of late: @served as of @ago ns, which fades linearly.
+ * Tasks of equal weight on whatever CPUs have got equally much if they had equal turns, and
+ * what was long ago, or while others slept, is forgotten.
+ */
+static inline u64 served_faded(u64 served, u64 ago)
+{
+	const u32 half = SERVED_SHIFT / 2;
+
+	if (ago >> SERVED_SHIFT)
+		return 0;
+	return served - (served >> half) * (ago >> half);
 }
 
 #endif /* __FREQLOCK_POLICY_DEADLINE_H */

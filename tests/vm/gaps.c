@@ -13,6 +13,10 @@
  *	time and in as long a time before; the same of how late a sleeper woke, and
  *	how often one did on the CPU that was taken
  *
+ *   gaps late loops=2x0 us=2000 work-us=270 ms=1500
+ *	so many loops of a kind on each CPU, and a task that is due us after us to work for
+ *	work-us: how late it begins, in us, at most and in the mean
+ *
  * The loops are threads without a libc of their own (clone), since thousands of
  * processes would not fit; they call nothing but the clock. Their stacks are never
  * made into huge pages: a loop that meets khugepaged at that waits in a page fault for
@@ -161,6 +165,18 @@ static uint64_t cpu_time(uint32_t kind)
 	return sum;
 }
 
+/* As in the table above: sets its kind of @tid, or dies. */
+static void set_kind(int tid, const char *what)
+{
+	if (!strcmp(what, "idle")) {
+		set_policy(tid, SCHED_IDLE, 0);
+		return;
+	}
+	set_policy(tid, strcmp(what, "batch") ? SCHED_OTHER : SCHED_BATCH, 0);
+	if (strcmp(what, "batch") && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
+		die("setpriority: %s", strerror(errno));
+}
+
 static void *fifo_sleeper(void *arg)
 {
 	pin(0, number("cpu", 1));
@@ -189,14 +205,7 @@ static void cmd_mix(void)
 			int tid = begin_loop(nr_kinds)->tid;
 
 			pin(tid, cpu);
-			if (!strcmp(what, "idle"))
-				set_policy(tid, SCHED_IDLE, 0);
-			else
-				set_policy(tid, strcmp(what, "batch") ? SCHED_OTHER : SCHED_BATCH,
-					   0);
-			if (strcmp(what, "idle") && strcmp(what, "batch") &&
-			    setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
-				die("setpriority: %s", strerror(errno));
+			set_kind(tid, what);
 		}
 		nr_kinds++;
 	}
@@ -297,10 +306,49 @@ static void cmd_rt(void)
 	       latest / 1000, on_taken, gap / 1000, late / 1000);
 }
 
+static void *periodic(void *arg)
+{
+	long us = number("us", 2000), work_us = number("work-us", 270);
+	uint64_t due = now(), end = due + number("ms", 1500) * 1000000ull, late, sum = 0;
+	long nr = 0;
+
+	while (due < end) {
+		due += us * 1000ull;
+		if (now() < due) {
+			struct timespec at = { due / 1000000000, due % 1000000000 };
+
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+		}
+		late = now() - due;
+		if (late > latest)
+			latest = late;
+		sum += late;
+		nr++;
+		burn_us(work_us);
+	}
+	printf("late=%lu mean=%lu\n", latest / 1000, sum / nr / 1000);
+	return arg;
+}
+
+static void cmd_late(void)
+{
+	char *what, *loops_text = strdup(param("loops", "2x0"));
+	long n = strtol(loops_text, &what, 10) * sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t thread;
+
+	if (*what++ != 'x')
+		die("'%s' is not COUNTxKIND", loops_text);
+	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
+	while (n--)
+		set_kind(begin_loop(0)->tid, what);
+	if (pthread_create(&thread, NULL, periodic, NULL) || pthread_join(thread, NULL))
+		die("no thread");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		die("usage: gaps mix|rt [name=value ...]");
+		die("usage: gaps mix|rt|late [name=value ...]");
 	params = argv + 2;
 	loops = calloc(MAX_LOOPS, sizeof(*loops));
 	if (!loops)
@@ -311,6 +359,8 @@ int main(int argc, char **argv)
 		cmd_mix();
 	else if (!strcmp(argv[1], "rt"))
 		cmd_rt();
+	else if (!strcmp(argv[1], "late"))
+		cmd_late();
 	else
 		die("no load is called '%s'", argv[1]);
 	fflush(stdout);

@@ -144,24 +144,74 @@ proptest! {
         }
     }
 
-    /// Of the ticks that a task sees, its slice ends at the one nearest to its end.
+    /// Whatever ticks a task sees, one ends its slice, or sets the timer that does: it is
+    /// off by the slack at most, and where ticks are not known, the first one sets it.
     #[test]
-    fn slices_end_at_the_nearest_tick(
-        slice in 100_000..100_000_000u64, tick in 1_000_000..10_000_000u64, phase in 0.0..1.0f64
+    fn slices_end_in_time(
+        slice in 100_000..100_000_000u64, tick in 1_000_000..10_000_000u64, phase in 0.0..1.0f64,
+        known: bool
     ) {
         let first = 1 + (tick as f64 * phase) as u64;
-        let seen = |i: u64| first + i * tick;
-        let end = (0..).map(seen).find(|&ran| {
-            policy!(slice_ends(slice.saturating_sub(ran), tick))
-        }).unwrap();
-        for other in (0..end.div_ceil(tick) + 2).map(seen) {
-            prop_assert!(end.abs_diff(slice) <= other.abs_diff(slice) + 1, "{end}, not {other}");
+        let mut end = None;
+        for ran in (0..).map(|i| first + i * tick) {
+            let left = slice.saturating_sub(ran);
+            if policy!(slice_over(left)) {
+                end = Some(ran);
+            } else if policy!(slice_wants_timer(left, if known { tick } else { 0 })) {
+                end = Some(ran + left);
+            }
+            if end.is_some() {
+                break;
+            }
+        }
+        let late = end.unwrap() as i64 - slice as i64;
+        // Only who was picked just before a tick has no tick in which to be seen in time.
+        let slack = i64::from(sys::SLICE_SLACK_NS);
+        prop_assert!((-slack..=slack).contains(&late) || first > slice, "{late}");
+    }
+
+    /// More tasks protect for longer, up to a slice; a heavier wakee less.
+    #[test]
+    fn protection_is_a_part_of_the_slice(
+        each in 0..2_000_000u64, nr in 1..100u64, weight in weight(), wakee in weight(),
+        slice in 100_000..100_000_000u64
+    ) {
+        let protected = |nr, wakee| policy!(protected_ns(each, nr, weight, wakee, slice));
+        let own = protected(nr, weight);
+        prop_assert_eq!(own, (each * nr).min(slice));
+        prop_assert!(protected(nr + 1, wakee) >= protected(nr, wakee));
+        let other = protected(nr, wakee);
+        if wakee > weight {
+            let want = own as f64 * weight as f64 / wakee as f64;
+            prop_assert!((other as f64 - want).abs() <= 1.0, "{other}, not {want}");
+        } else {
+            prop_assert_eq!(other, own);
         }
     }
 
+    /// Asleep, who is ahead waits for the others, and who is behind stays so.
     #[test]
-    fn where_ticks_are_not_known_slices_end_when_they_are_over(left: u64) {
-        prop_assert_eq!(policy!(slice_ends(left, 0)), left == 0);
+    fn sleep_makes_up_debt_and_earns_nothing(
+        ahead in around_zero(), passed in 0..SPAN, more in 0..SPAN
+    ) {
+        let after = |passed| policy!(lag_at_wake(ahead as u64, passed)) as i64;
+        prop_assert_eq!(after(0), ahead);
+        prop_assert!(after(passed + more) <= after(passed));
+        prop_assert!(after(passed) >= ahead.min(0));
+        prop_assert_eq!(after(passed), if ahead > 0 { (ahead - passed as i64).max(0) } else { ahead });
+    }
+
+    /// What was served fades, and is gone in the end.
+    #[test]
+    fn what_was_served_fades(served in 0..1u64 << 50, ago in any_time(), more in 0..1u64 << 40) {
+        let after = |ago| policy!(served_faded(served, ago));
+        prop_assert!(after(ago) <= served);
+        prop_assert!(after(ago.saturating_add(more)) <= after(ago));
+        prop_assert_eq!(after(1 << sys::SERVED_SHIFT), 0);
+        // Linear, but for what shifts lose.
+        let want = served as f64 * (1.0 - (ago as f64 / (1u64 << 32) as f64).min(1.0));
+        let lost = served as f64 / 65536.0 + ago.min(1 << 32) as f64 / 65536.0 * 65536.0f64.recip();
+        prop_assert!((after(ago) as f64 - want).abs() <= lost + 65536.0, "{}, not {want}", after(ago));
     }
 
     /// A shorter slice is in force at once, also for requests that were made before.

@@ -178,7 +178,8 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 
 /*
  * The turn of the task that runs on @cpu ends in @left ns, unless it does so sooner. Called
- * where somebody waits and no tick comes at about that time.
+ * where somebody waits and no tick comes at about that time. Another CPU may do so at the
+ * same moment: then the later of both ends may be what counts, no later than the slice's.
  */
 int fl_end_turn(s32 cpu, u64 now, u64 left)
 {

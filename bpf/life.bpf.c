@@ -36,12 +36,17 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init_task, struct task_struct *p,
 	if (!args->fork)
 		return 0;
 
-	/* A child starts at its parent's vtime: forking gains no CPU time. */
+	/*
+	 * A child starts at its parent's vtime, and as if it had got what that got of late:
+	 * forking gains no CPU time.
+	 */
 	tctx->flags = FL_TASK_FORKED;
 	parent = fl_task(bpf_get_current_task_btf());
 	if (parent) {
 		tctx->vtime = parent->vtime;
 		tctx->vtime_cpu = parent->vtime_cpu;
+		tctx->served = parent->served;
+		tctx->served_at = parent->served_at;
 	}
 	return 0;
 }

@@ -242,7 +242,10 @@ bool fl_balance(s32 cpu, u64 now, u64 served)
 		return false;
 	if (!scx_bpf_dsq_move_to_local(fl_queue(crowd->behind), 0))
 		return false;
-	/* It catches up here before the others go on, or one of two would be behind for ever. */
+	/*
+	 * It catches up here before the others go on, or one of two would be behind for ever.
+	 * Should another task run here first, that one has this credit, of lag_us at most.
+	 */
 	cctx->credit = lesser(served - crowd->least, tunables.lag_us * FL_USEC);
 	fl_count(rotate);
 	return true;

@@ -17,6 +17,11 @@
  *	so many loops of a kind on each CPU, and a task that is due us after us to work for
  *	work-us: how late it begins, in us, at most and in the mean
  *
+ *   gaps forks loops=1x0 work-us=10000 ms=3000
+ *	so many loops of a kind on each CPU, and a chain of processes each of which works
+ *	for work-us, forks the next one and ends: the CPU time of the chain, and that of all
+ *	loops, in us
+ *
  * The loops are threads without a libc of their own (clone), since thousands of
  * processes would not fit; they call nothing but the clock. Their stacks are never
  * made into huge pages: a loop that meets khugepaged at that waits in a page fault for
@@ -330,17 +335,51 @@ static void *periodic(void *arg)
 	return arg;
 }
 
-static void cmd_late(void)
+/* Free loops, and who measures comes before them. */
+static void begin_loops(const char *preset)
 {
-	char *what, *loops_text = strdup(param("loops", "2x0"));
+	char *what, *loops_text = strdup(param("loops", preset));
 	long n = strtol(loops_text, &what, 10) * sysconf(_SC_NPROCESSORS_ONLN);
-	pthread_t thread;
 
 	if (*what++ != 'x')
 		die("'%s' is not COUNTxKIND", loops_text);
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
 	while (n--)
 		set_kind(begin_loop(0)->tid, what);
+}
+
+static void cmd_forks(void)
+{
+	long work_us = number("work-us", 10000);
+	volatile uint64_t *shared;
+	uint64_t before;
+
+	/* What the chain has worked, and whether it is to go on. */
+	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (shared == MAP_FAILED)
+		die("out of memory");
+	begin_loops("1x0");
+	before = cpu_time(0);
+	if (!fork()) {
+		while (!shared[1]) {
+			burn_us(work_us);
+			shared[0] += work_us;
+			if (fork())
+				_exit(0);
+		}
+		_exit(0);
+	}
+	sleep_us(number("ms", 3000) * 1000);
+	shared[1] = 1;
+	printf("chain=%lu loops=%lu\n", shared[0], (cpu_time(0) - before) / 1000);
+}
+
+static void cmd_late(void)
+{
+	pthread_t thread;
+
+	begin_loops("2x0");
 	if (pthread_create(&thread, NULL, periodic, NULL) || pthread_join(thread, NULL))
 		die("no thread");
 }
@@ -348,7 +387,7 @@ static void cmd_late(void)
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		die("usage: gaps mix|rt|late [name=value ...]");
+		die("usage: gaps mix|rt|late|forks [name=value ...]");
 	params = argv + 2;
 	loops = calloc(MAX_LOOPS, sizeof(*loops));
 	if (!loops)
@@ -361,6 +400,8 @@ int main(int argc, char **argv)
 		cmd_rt();
 	else if (!strcmp(argv[1], "late"))
 		cmd_late();
+	else if (!strcmp(argv[1], "forks"))
+		cmd_forks();
 	else
 		die("no load is called '%s'", argv[1]);
 	fflush(stdout);

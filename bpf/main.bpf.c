@@ -387,6 +387,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	} else {
 		fl_turn(p, tctx, cpu, now);
 		cctx->running_slice = tctx->request;
+		/* It may be over before there is a tick. */
+		if (slice_misses_ticks(tctx->request, tick_ns) && fl_nr_running(cpu) > 1)
+			fl_end_turn(cpu, now, tctx->request);
 		cctx->running_rest = burst_rest(tctx);
 	}
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,

@@ -137,6 +137,12 @@ static inline bool slice_over(u64 left)
 	return left <= SLICE_SLACK_NS;
 }
 
+/* True if a slice of @ns can begin and end between two ticks, @tick ns apart. */
+static inline bool slice_misses_ticks(u64 ns, u64 tick)
+{
+	return ns + SLICE_SLACK_NS < tick;
+}
+
 /* True if a slice with @left ns ends before the next of the ticks, @tick ns apart, or 0. */
 static inline bool slice_wants_timer(u64 left, u64 tick)
 {

@@ -12,11 +12,9 @@
  *	of the first of them for so long: the longest gap of any of them, in us, in that
  *	time and in as long a time before; the same of how late a sleeper woke, and
  *	how often one did on the CPU that was taken
- *
  *   gaps late loops=2x0 us=2000 work-us=270 ms=1500
  *	so many loops of a kind on each CPU, and a task that is due us after us to work for
  *	work-us: how late it begins, in us, at most and in the mean
- *
  *   gaps forks loops=1x0 work-us=10000 ms=3000
  *	so many loops of a kind on each CPU, and a chain of processes each of which works
  *	for work-us, forks the next one and ends: the CPU time of the chain, and that of all
@@ -182,6 +180,17 @@ static void set_kind(int tid, const char *what)
 		die("setpriority: %s", strerror(errno));
 }
 
+/* Of COUNTxKIND: its kind, and its count. */
+static const char *parse_kind(const char *text, long *count)
+{
+	char *kind;
+
+	*count = strtol(text, &kind, 10);
+	if (*count < 1 || *kind != 'x')
+		die("'%s' is not COUNTxKIND", text);
+	return kind + 1;
+}
+
 static void *fifo_sleeper(void *arg)
 {
 	pin(0, number("cpu", 1));
@@ -201,11 +210,9 @@ static void cmd_mix(void)
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
 	for (char *kind = strtok(list, ","); kind && nr_kinds < MAX_KINDS;
 	     kind = strtok(NULL, ",")) {
-		char *what;
-		long n = strtol(kind, &what, 10);
+		long n;
+		const char *what = parse_kind(kind, &n);
 
-		if (n < 1 || *what++ != 'x')
-			die("'%s' is not COUNTxKIND", kind);
 		while (n--) {
 			int tid = begin_loop(nr_kinds)->tid;
 
@@ -318,12 +325,11 @@ static void *periodic(void *arg)
 	long nr = 0;
 
 	while (due < end) {
-		due += us * 1000ull;
-		if (now() < due) {
-			struct timespec at = { due / 1000000000, due % 1000000000 };
+		struct timespec at;
 
-			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-		}
+		due += us * 1000ull;
+		at = (struct timespec){ due / 1000000000, due % 1000000000 };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 		late = now() - due;
 		if (late > latest)
 			latest = late;
@@ -338,11 +344,10 @@ static void *periodic(void *arg)
 /* Free loops, and who measures comes before them. */
 static void begin_loops(const char *preset)
 {
-	char *what, *loops_text = strdup(param("loops", preset));
-	long n = strtol(loops_text, &what, 10) * sysconf(_SC_NPROCESSORS_ONLN);
+	long n;
+	const char *what = parse_kind(param("loops", preset), &n);
 
-	if (*what++ != 'x')
-		die("'%s' is not COUNTxKIND", loops_text);
+	n *= sysconf(_SC_NPROCESSORS_ONLN);
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
 	while (n--)
 		set_kind(begin_loop(0)->tid, what);

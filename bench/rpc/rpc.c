@@ -55,6 +55,14 @@ static void open_pipes(struct pair *pair)
 		fail("pipe");
 }
 
+static void close_pipes(struct pair *pair)
+{
+	close(pair->to_server[0]);
+	close(pair->to_server[1]);
+	close(pair->to_client[0]);
+	close(pair->to_client[1]);
+}
+
 static void open_sockets(struct pair *pair)
 {
 	int ends[2];
@@ -65,9 +73,20 @@ static void open_sockets(struct pair *pair)
 	pair->to_server[0] = pair->to_client[1] = ends[1];
 }
 
+static void close_sockets(struct pair *pair)
+{
+	close(pair->to_server[0]);
+	close(pair->to_server[1]);
+}
+
 static void open_words(struct pair *pair)
 {
 	pair->asked = pair->answered = 0;
+}
+
+static void close_words(struct pair *pair)
+{
+	(void)pair;
 }
 
 static void ask_bytes(struct pair *pair)
@@ -111,12 +130,13 @@ static void serve_words(struct pair *pair)
 static const struct channel {
 	const char *name;
 	void (*open)(struct pair *pair);
+	void (*close)(struct pair *pair);
 	void (*ask)(struct pair *pair);
 	void (*serve)(struct pair *pair);
 } channels[] = {
-	{ "pipe_", open_pipes, ask_bytes, serve_bytes },
-	{ "socket_", open_sockets, ask_bytes, serve_bytes },
-	{ "futex_", open_words, ask_words, serve_words },
+	{ "pipe_", open_pipes, close_pipes, ask_bytes, serve_bytes },
+	{ "socket_", open_sockets, close_sockets, ask_bytes, serve_bytes },
+	{ "futex_", open_words, close_words, ask_words, serve_words },
 };
 
 /* ---- */
@@ -182,14 +202,7 @@ static void run(const struct channel *channel, long nr_pairs, uint64_t ns)
 		kill(servers[i], SIGKILL);
 		waitpid(servers[i], &status, 0);
 		histogram_merge(took, &pairs[i].took);
-		if (channel->open != open_words) {
-			close(pairs[i].to_server[0]);
-			close(pairs[i].to_server[1]);
-			if (channel->open == open_pipes) {
-				close(pairs[i].to_client[0]);
-				close(pairs[i].to_client[1]);
-			}
-		}
+		channel->close(&pairs[i]);
 	}
 	if (!took->nr)
 		wrong("no request was answered: give it more time");

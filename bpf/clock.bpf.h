@@ -47,6 +47,9 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
 }
 
+/* A clock may go ahead of who is next by so much virtual time. */
+#define CLOCK_STEP_NS (1000 * FL_USEC)
+
 /* @tctx was picked on @cpu by its own terms: the clock goes on. */
 static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 {
@@ -55,8 +58,11 @@ static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 	struct task_struct *p;
 	struct task_ctx *hctx;
 
-	/* Only who is far ahead can be far ahead of who is next: the others are not asked for. */
-	if (vtime_before(cctx->vclock + tunables.lag_us * FL_USEC, tctx->vtime)) {
+	/*
+	 * Only who is far ahead can be far ahead of who is next: the others are not asked for.
+	 * One may come from another CPU with its debt; who wakes up is not to share that.
+	 */
+	if (vtime_before(cctx->vclock + CLOCK_STEP_NS, tctx->vtime)) {
 		p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 		hctx = p ? fl_task(p) : NULL;
 		if (hctx)
@@ -89,8 +95,8 @@ static inline void vtime_sleep(struct task_ctx *tctx)
 /* So many ticks tell how far they are apart. */
 #define TICK_JIFFIES 64
 
-/* Time between two ticks, ns, 0 not known yet, and since when jiffies are counted for it. */
-static u64 tick_ns, jiffies_since, jiffies_before;
+/* Since when jiffies are counted for tick_ns. */
+static u64 jiffies_since, jiffies_before;
 
 static inline void begin_ticks(void)
 {

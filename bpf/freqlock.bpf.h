@@ -15,6 +15,7 @@
 #include "policy/learn.h"
 #include "policy/speed.h"
 #include "policy/finish.h"
+#include "policy/groups.h"
 #include "policy/modes.h"
 #include "policy/spin.h"
 #include "policy/lock.h"
@@ -62,6 +63,7 @@ enum fl_task_flags {
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
 	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
+	FL_TASK_FOLLOWS = 1 << 7,   /* its waker says that it leaves the CPU to it */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -183,6 +185,11 @@ struct cpu_ctx {
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
 } __attribute__((aligned(128)));
 
+/* Its CPUs in whose queues a task may be. */
+struct group_work {
+	u64 cpus;
+} __attribute__((aligned(128)));
+
 struct cpu_stats {
 	u64 count[FL_NR_STATS];
 } __attribute__((aligned(64)));
@@ -214,6 +221,10 @@ extern volatile u32 freq_source;
 extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: nobody wants to know */
 extern volatile u32 turbo[FL_MAX_CPUS];
 extern volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+extern volatile struct cpu_group cpu_groups[FL_MAX_GROUPS];
+extern volatile u32 nr_groups;
+extern struct group_work group_works[FL_MAX_GROUPS];
+extern u64 tick_ns; /* main.bpf.c: time between two ticks, ns, 0 not known yet */
 extern const volatile u32 nr_cpus;
 extern volatile u32 nr_present;
 extern volatile bool smt_present;
@@ -234,6 +245,9 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
 /* Masking is how the verifier sees that a CPU id is in range. */
 #define fl_cpu(id)  (&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])
 #define fl_topo(id) (&cpu_topo[(u32)(id) & (FL_MAX_CPUS - 1)])
+
+#define fl_group(id)      (&cpu_groups[in_range(id, FL_MAX_GROUPS)])
+#define fl_group_work(id) (&group_works[in_range(id, FL_MAX_GROUPS)].cpus)
 
 /*
  * Counts on the CPU that it happens on. An interrupt between load and store may
@@ -438,10 +452,14 @@ int fl_drain(s32 cpu);
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
+int fl_mark_work(s32 cpu);
 bool fl_balance(s32 cpu, u64 now, u64 served);
 bool fl_call_idle(s32 cpu, u64 now);
 u64 fl_served_next(u64 queue, u64 now);
 int fl_crowd_look(s32 cpu, s32 other, u64 now);
+int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now);
+int fl_steal_from(s32 cpu, s32 from, u64 now);
+int fl_steal_group(s32 cpu, u32 group, u32 place, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);
 

@@ -21,8 +21,10 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 3,
+	FL_ABI_VERSION = 4,
 	FL_MAX_CPUS = 1024,
+	FL_GROUP_CPUS = 64, /* CPUs in a group: the bits of a word */
+	FL_MAX_GROUPS = 256,
 	FL_FULL_SPEED = 1024,   /* speeds and shares are 0..1024 */
 	FL_HIST_SLOTS = 24,     /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
 	FL_MAX_CLASSES = 4096,  /* fork classes remembered, least recently used go */
@@ -152,6 +154,16 @@ struct cpu_topo {
 	u32 capacity; /* 0..1024 of the machine's largest */
 	s32 sibling;  /* another hardware thread of the core, or -1 */
 	u32 present;  /* enum fl_present */
+	u32 group;    /* FL_MAX_GROUPS: none is known yet */
+	u32 place;    /* in its group */
+};
+
+/* CPUs under one last-level cache; the groups of a node have numbers in a row. */
+struct cpu_group {
+	u16 first; /* group of its node */
+	u16 end;   /* and one after the last */
+	u16 nr;    /* CPUs in it */
+	u16 cpu[FL_GROUP_CPUS];
 };
 
 /* All CPUs that are present, nearest first; `first[d]` is where distance d begins. */
@@ -299,7 +311,7 @@ struct fl_episode {
 	char holder_comm[FL_COMM];
 };
 
-_Static_assert(sizeof(struct cpu_topo) == 24, "cpu_topo is shared with the agent");
+_Static_assert(sizeof(struct cpu_topo) == 32, "cpu_topo is shared with the agent");
 _Static_assert(sizeof(struct cpu_order) == 28 + 2 * FL_MAX_CPUS,
 	       "cpu_order is shared with the agent");
 

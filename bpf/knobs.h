@@ -16,7 +16,7 @@
 
 /* Base scheduler. */
 KNOB(slice_us, "us", 4000, 100, 100000, task, "Time slice: how long a task runs before another that waits on the CPU may take its place; a timer ends it if somebody waits and no tick comes then")
-KNOB(lag_us, "us", 20000, 0, 1000000, live, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
+KNOB(lag_us, "us", 8000, 0, 1000000, live, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
 KNOB(preempt_margin_us, "us", 100, 0, 100000, live, "A waking task preempts a running one when its virtual deadline is earlier by more than this")
 KNOB(preempt_after_us, "us", 100, 0, 100000, live, "A running task is not preempted by a waking one before it ran this long for each task on its CPU, or for its slice; less if it weighs less than that one")
 KNOB(balance_us, "us", 4000, 500, 1000000, live, "How often a busy CPU looks for a longer queue to take a task from")

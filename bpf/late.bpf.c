@@ -21,6 +21,7 @@
 
 struct turn_timer {
 	struct bpf_timer timer;
+	u64 fires_at;
 };
 
 struct {
@@ -47,6 +48,12 @@ static u64 starves_ns(void)
 	return tunables.starve_ms * 1000 * FL_USEC;
 }
 
+/* Since when @tctx, which is queued, waits: turns that were none did not end that. */
+static u64 waits_since(const struct task_ctx *tctx)
+{
+	return tctx->owed_since ?: tctx->waiting_since;
+}
+
 /*
  * Move who waited for long from the queue of a CPU to that of its late tasks. Thousands
  * take a while: in ops.dispatch that would be taken from who is picked then, always the
@@ -68,7 +75,7 @@ static int look(void *map, u32 *key, struct look_timer *t)
 		tctx = fl_task(p);
 		if (!tctx)
 			continue;
-		since = tctx->owed_since ?: tctx->waiting_since;
+		since = waits_since(tctx);
 		if (!is_late(since, now, starves))
 			continue;
 		/*
@@ -99,7 +106,7 @@ static int look(void *map, u32 *key, struct look_timer *t)
 bool fl_still_late(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		   s32 cpu, u64 now, u64 enq_flags)
 {
-	u64 since = tctx->owed_since ?: tctx->waiting_since;
+	u64 since = waits_since(tctx);
 
 	if (!is_late(since, now, starves_ns()))
 		return false;
@@ -169,22 +176,26 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 	tctx->request = turn;
 	cctx->turn_ends = 0;
 	cctx->look_ns = 0;
-	if (turn != request) {
+	if (turn != request)
 		scx_bpf_task_set_slice(p, turn);
-		return fl_end_turn(cpu, now, turn);
-	}
-	return 0;
+	/* It may be over before there is a tick. */
+	else if (!slice_misses_ticks(turn, tick_ns) || fl_nr_running(cpu) < 2)
+		return 0;
+	return fl_end_turn(cpu, now, turn);
 }
 
 /*
  * The turn of the task that runs on @cpu ends in @left ns, unless it does so sooner. Called
  * where somebody waits and no tick comes at about that time. Another CPU may do so at the
  * same moment: then the later of both ends may be what counts, no later than the slice's.
+ *
+ * Most turns end by themselves before that, and to set a timer costs as much as a switch of
+ * tasks does. So one that is set stays so, and one that fires early is set again.
  */
 int fl_end_turn(s32 cpu, u64 now, u64 left)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ends = READ_ONCE(cctx->turn_ends);
+	u64 ends = READ_ONCE(cctx->turn_ends), fires;
 	struct turn_timer *t;
 	u32 key = cpu;
 
@@ -193,7 +204,13 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	t = bpf_map_lookup_elem(&turn_timers, &key);
 	if (!t)
 		return -ENOENT;
-	cctx->turn_ends = now + left;
+	ends = now + left;
+	/* As a barrier: either who fires now sees the end, or this sees that it has fired. */
+	__sync_lock_test_and_set(&cctx->turn_ends, ends);
+	fires = READ_ONCE(t->fires_at);
+	if (fires > now && fires <= ends)
+		return 0;
+	t->fires_at = ends;
 	return bpf_timer_start(&t->timer, left, 0);
 }
 
@@ -203,13 +220,20 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 static int turn_over(void *map, u32 *key, struct turn_timer *t)
 {
 	struct cpu_ctx *cctx = fl_cpu(*key);
-	u64 ends = READ_ONCE(cctx->turn_ends);
+	u64 now = scx_bpf_now(), ends;
 
+	__sync_lock_test_and_set(&t->fires_at, 0);
 	/* Another task may run meanwhile, whose turn ends later, or with a tick. */
-	if (ends && scx_bpf_now() + TURN_SLACK_NS >= ends) {
+	ends = READ_ONCE(cctx->turn_ends);
+	if (!ends)
+		return 0;
+	if (now + TURN_SLACK_NS >= ends) {
 		cctx->turn_ends = 0;
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
+		return 0;
 	}
+	t->fires_at = ends;
+	bpf_timer_start(&t->timer, ends - now, 0);
 	return 0;
 }
 

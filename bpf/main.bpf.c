@@ -49,6 +49,8 @@ const volatile bool displaces;
 volatile u32 nr_present;
 volatile bool smt_present;
 volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
+volatile struct cpu_group cpu_groups[FL_MAX_GROUPS];
+volatile u32 nr_groups;
 
 /* Written by the agent before it is loaded. */
 volatile struct tunables tunables;
@@ -56,8 +58,11 @@ volatile u32 freq_source = FL_FREQ_RECENCY;
 /* By the number of active cores less one; all 0: not known, nothing is lost. */
 volatile u32 turbo[FL_MAX_CPUS];
 
+u64 tick_ns;
+
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
+struct group_work group_works[FL_MAX_GROUPS];
 
 /* See that @p has the knobs of its context, if something can have changed that. */
 static __always_inline void follow_context(struct task_struct *p, struct task_ctx *tctx)
@@ -68,10 +73,14 @@ static __always_inline void follow_context(struct task_struct *p, struct task_ct
 		fl_context_look(p, tctx);
 }
 
-/* As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. */
-static bool may_preempt(const struct task_struct *p)
+/*
+ * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. A
+ * waker that leaves its CPU to @p does so sooner by itself; if it lied, a tick finds it out.
+ */
+static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE;
+	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE &&
+	       !(tctx->flags & FL_TASK_FOLLOWS);
 }
 
 /*
@@ -134,7 +143,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
 							     (s32)bpf_cpumask_first(p->cpus_ptr);
 
-	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE);
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS);
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl->now;
 	cpu = place(p, tctx, pl);
@@ -163,6 +172,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		   fl_allowed(p, pl->this_cpu)) {
 		/* What runs here does so in the stead of those who waited: @p has it back. */
 		cpu = pl->this_cpu;
+	} else if (cpu == pl->this_cpu && pl->from_task && (wake_flags & SCX_WAKE_SYNC)) {
+		tctx->flags |= FL_TASK_FOLLOWS;
 	}
 	return cpu;
 }
@@ -223,7 +234,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 			urgent = true;
 		}
 	}
-	if (arrives && fl_is_busy(cpu) && (may_preempt(p) || urgent))
+	if (arrives && fl_is_busy(cpu) && (may_preempt(p, tctx) || urgent))
 		in = cctx->spinner == p->tgid ?
 			     0 :
 			     preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
@@ -242,6 +253,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	queued_add(tctx, cpu);
+	fl_mark_work(cpu);
 	if (tctx->flags & FL_TASK_PARK) {
 		tctx->flags &= ~FL_TASK_PARK;
 		cctx->parked = true;
@@ -387,9 +399,6 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	} else {
 		fl_turn(p, tctx, cpu, now);
 		cctx->running_slice = tctx->request;
-		/* It may be over before there is a tick. */
-		if (slice_misses_ticks(tctx->request, tick_ns) && fl_nr_running(cpu) > 1)
-			fl_end_turn(cpu, now, tctx->request);
 		cctx->running_rest = burst_rest(tctx);
 	}
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
@@ -445,6 +454,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	if (!waiting && !cctx->late)
 		return;
 	learn_tick(now);
+	fl_mark_work(cpu);
 	fl_look_for_late(cpu, now);
 	/* A short turn is ended by its timer: it may have begun a moment ago. */
 	if (!cctx->turn_ends) {

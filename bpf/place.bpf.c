@@ -155,7 +155,20 @@ static s32 park_on(struct placement *pl, s32 cpu, u64 ns, s32 target)
 /* A mode that has no CPU of its own for a task leaves it to off. */
 #define AS_OFF (-1)
 
-/* off: an idle CPU near the previous one, as the kernel chooses it. */
+/*
+ * True if the task that wakes @p up is alone on its CPU and about to sleep, as it says: what
+ * it has just written for @p is in its cache, and no CPU is to be woken for that.
+ */
+static bool waker_leaves(struct task_struct *p, const struct placement *pl)
+{
+	return (pl->wake_flags & SCX_WAKE_SYNC) && pl->from_task &&
+	       fl_nr_running(pl->this_cpu) == 1 && fl_allowed(p, pl->this_cpu);
+}
+
+/*
+ * off: an idle CPU near the previous one, as the kernel chooses it; with none idle, the one
+ * that the waker leaves (fair.c, wake_affine_idle()), or the previous one.
+ */
 static s32 place_off(struct task_struct *p, struct placement *pl)
 {
 	bool idle = false;
@@ -164,7 +177,7 @@ static s32 place_off(struct task_struct *p, struct placement *pl)
 	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, pl->wake_flags, &idle);
 	if (idle)
 		return take_claimed(pl, cpu);
-	return queue_on(cpu);
+	return queue_on(waker_leaves(p, pl) ? pl->this_cpu : cpu);
 }
 
 static s32 place_fork_local(struct task_struct *p, struct placement *pl)

@@ -77,6 +77,7 @@ static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	if (READ_ONCE(fl_cpu(cpu)->going))
 		return false;
 	queued_add(tctx, cpu);
+	fl_mark_work(cpu);
 	vtime_join(tctx, cpu);
 	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
 					tctx->weight);

@@ -6,7 +6,7 @@
  */
 #include "freqlock.bpf.h"
 
-/* A busy CPU looks at this many others, nearest first. */
+/* A busy CPU looks at this many others that have tasks, nearest first. */
 #define BALANCE_CPUS 16
 /* A queue of a CPU that a real-time task has is longer by so many than all others. */
 #define TAKEN_TASKS (1 << 20)
@@ -108,39 +108,114 @@ static bool steal_parked(s32 from, u64 now)
 	return true;
 }
 
-/* @cpu would idle: take a task from the nearest CPU that has one queued. */
+/* A task may be in a queue of @cpu, for others to see; before it is inserted. */
+int fl_mark_work(s32 cpu)
+{
+	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
+	u32 group = fl_topo(cpu)->group;
+
+	if (group < FL_MAX_GROUPS && !(READ_ONCE(*fl_group_work(group)) & bit))
+		__sync_fetch_and_or(fl_group_work(group), bit);
+	return 0;
+}
+
+/*
+ * @cpu found its queues empty. A task that comes is counted in queued_work, and marked, before
+ * it is inserted: either this sees its count, or it marks after this has cleared.
+ */
+static void clear_work(s32 cpu)
+{
+	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
+	u32 group = fl_topo(cpu)->group;
+
+	if (group >= FL_MAX_GROUPS || !(READ_ONCE(*fl_group_work(group)) & bit) ||
+	    READ_ONCE(fl_cpu(cpu)->queued_work))
+		return;
+	__sync_fetch_and_and(fl_group_work(group), ~bit);
+	if (READ_ONCE(fl_cpu(cpu)->queued_work))
+		__sync_fetch_and_or(fl_group_work(group), bit);
+}
+
+/* A task of another node is taken only if it waits for longer than the way costs. */
+static bool crosses(s32 from, u64 now)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(fl_queue(from));
+	struct task_ctx *tctx = p ? fl_task(p) : NULL;
+
+	return !tctx || group_worth_crossing(nr_waiting(from), now - tctx->waiting_since,
+					     tunables.move_far_ns);
+}
+
+/* Take a task from @from, which may have one, for @cpu. */
+int fl_steal_from(s32 cpu, s32 from, u64 now)
+{
+	struct cpu_topo a = *(struct cpu_topo *)fl_topo(cpu);
+	struct cpu_topo b = *(struct cpu_topo *)fl_topo(from);
+	u32 distance = topo_distance(&a, &b, false);
+
+	if (steal_parked(from, now))
+		return true;
+	if (distance == FL_FAR && !crosses(from, now))
+		return false;
+	if (!take_waiting(from))
+		return false;
+	if (distance == FL_SAME_CORE)
+		fl_count(steal_core);
+	else if (distance == FL_SAME_LLC)
+		fl_count(steal_llc);
+	else if (distance == FL_SAME_NODE)
+		fl_count(steal_node);
+	else
+		fl_count(steal_far);
+	return true;
+}
+
+/* Take a task from a CPU of @group that has one, from that at @place on. */
+int fl_steal_group(s32 cpu, u32 group, u32 place, u64 now)
+{
+	u64 work = READ_ONCE(*fl_group_work(group));
+	u32 i;
+
+	bpf_for(i, 0, FL_GROUP_CPUS) {
+		s32 from;
+
+		if (!work)
+			break;
+		place = group_next(work, place) & (FL_GROUP_CPUS - 1);
+		work &= ~(1ULL << place);
+		from = fl_group(group)->cpu[place];
+		if (from != cpu && fl_steal_from(cpu, from, now))
+			return true;
+	}
+	return false;
+}
+
+/* One that has just come is in no group yet: it looks into all, from the first on. */
+static u32 nth_group(u32 own, u32 nr, u32 i)
+{
+	if (own >= FL_MAX_GROUPS)
+		return i;
+	return group_nth(own, fl_group(own)->first, fl_group(own)->end, nr, i);
+}
+
+/*
+ * @cpu would idle: take a task from the nearest CPU that has one queued, its sibling first.
+ * A CPU whose mark is missing has none, or one whose CPU is about to kick an idle CPU for it.
+ */
 bool fl_steal(s32 cpu)
 {
-	struct cpu_order *order;
+	u32 own = fl_topo(cpu)->group, place = fl_topo(cpu)->place, nr = nr_groups, group, i;
+	s32 sibling = fl_topo(cpu)->sibling;
 	u64 now = scx_bpf_now();
-	u32 key = cpu, i;
 
-	order = bpf_map_lookup_elem(&cpu_orders, &key);
-	if (!order)
-		return false;
-	bpf_for(i, 0, order->nr) {
-		s32 from = order->cpu[i & (FL_MAX_CPUS - 1)];
-
-		/*
-		 * queued_work is raised before the task is inserted, so a queue
-		 * that shows none has none, or one whose CPU is about to kick an
-		 * idle CPU for it.
-		 */
-		if (from == cpu || !READ_ONCE(fl_cpu(from)->queued_work))
-			continue;
-		if (steal_parked(from, now))
-			return true;
-		if (!take_waiting(from))
-			continue;
-		if (i < order->first[FL_SAME_LLC])
-			fl_count(steal_core);
-		else if (i < order->first[FL_SAME_NODE])
-			fl_count(steal_llc);
-		else if (i < order->first[FL_FAR])
-			fl_count(steal_node);
-		else
-			fl_count(steal_far);
+	clear_work(cpu);
+	if (sibling >= 0 && READ_ONCE(fl_cpu(sibling)->queued_work) &&
+	    fl_steal_from(cpu, sibling, now))
 		return true;
+	bpf_for(i, 0, nr) {
+		group = nth_group(own, nr, i);
+		if (READ_ONCE(*fl_group_work(group)) && fl_steal_group(cpu, group, place, now))
+			return true;
 	}
 	return false;
 }
@@ -187,8 +262,6 @@ int fl_crowd_look(s32 cpu, s32 other, u64 now)
 	u64 got;
 	s32 n;
 
-	if (other == cpu || !READ_ONCE(fl_cpu(other)->queued_work))
-		return 0;
 	n = nr_waiting(other);
 	if (n <= 0)
 		return 0;
@@ -204,6 +277,28 @@ int fl_crowd_look(s32 cpu, s32 other, u64 now)
 	return 0;
 }
 
+/* So many more of its CPUs are looked at, as far as they have tasks. */
+int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
+{
+	u32 place = fl_topo(cpu)->place + 1, i;
+	u64 work = READ_ONCE(*fl_group_work(group));
+
+	bpf_for(i, 0, BALANCE_CPUS) {
+		s32 other;
+
+		if (!work || !left)
+			break;
+		place = group_next(work, place) & (FL_GROUP_CPUS - 1);
+		work &= ~(1ULL << place);
+		other = fl_group(group)->cpu[place];
+		if (other == cpu)
+			continue;
+		fl_crowd_look(cpu, other, now);
+		left--;
+	}
+	return left;
+}
+
 /*
  * @cpu is busy, the slice of its task is over, which got @served of late: if another queue
  * is longer by two or more, take one of its tasks. Else take one that got less than that by
@@ -214,23 +309,20 @@ int fl_crowd_look(s32 cpu, s32 other, u64 now)
 bool fl_balance(s32 cpu, u64 now, u64 served)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u32 own = fl_topo(cpu)->group, nr = nr_groups, left = BALANCE_CPUS, group, i;
 	struct crowd *crowd = crowd_of(cpu);
-	struct cpu_order *order;
-	u32 key = cpu, i;
 
 	if (now < cctx->next_balance)
 		return false;
 	cctx->next_balance = now + tunables.balance_us * FL_USEC;
-
-	order = bpf_map_lookup_elem(&cpu_orders, &key);
-	if (!order)
-		return false;
 	crowd->longest = 0;
 	crowd->least = FL_NONE;
-	bpf_for(i, 0, BALANCE_CPUS) {
-		if (i >= order->nr)
+	bpf_for(i, 0, nr) {
+		group = nth_group(own, nr, i);
+		if (READ_ONCE(*fl_group_work(group)))
+			left = fl_crowd_group(cpu, group, left, now);
+		if (!left)
 			break;
-		fl_crowd_look(cpu, order->cpu[i & (FL_MAX_CPUS - 1)], now);
 	}
 	/* They may all be bound to their CPU. */
 	if (crowd->longest > nr_waiting(cpu) + (s32)fl_nr_parked(cpu) + 1 &&
@@ -246,7 +338,7 @@ bool fl_balance(s32 cpu, u64 now, u64 served)
 	 * It catches up here before the others go on, or one of two would be behind for ever.
 	 * Should another task run here first, that one has this credit, of lag_us at most.
 	 */
-	cctx->credit = lesser(served - crowd->least, tunables.lag_us * FL_USEC);
+	cctx->credit = lesser(served - crowd->least, fl_slice(NULL) / 2);
 	fl_count(rotate);
 	return true;
 }

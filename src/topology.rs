@@ -9,6 +9,8 @@ use crate::intf;
 
 /// Full speed and full capacity.
 const FULL: usize = intf::fl_consts_FL_FULL_SPEED as usize;
+const GROUP_CPUS: usize = intf::fl_consts_FL_GROUP_CPUS as usize;
+const MAX_GROUPS: usize = intf::fl_consts_FL_MAX_GROUPS as usize;
 /// The most CPU ids that the BPF side has room for.
 const MAX_CPUS: usize = intf::fl_consts_FL_MAX_CPUS as usize;
 const NR_DISTANCES: usize = intf::fl_distance_FL_NR_DISTANCES as usize;
@@ -40,6 +42,9 @@ pub struct Cpu {
 pub struct Layout {
     /// By CPU id, up to the highest possible one.
     pub cpus: Vec<intf::cpu_topo>,
+    /// In which CPUs look for work, each under one last-level cache; or, with more of
+    /// those than there is room for, in one node.
+    pub groups: Vec<intf::cpu_group>,
     /// True if a core has more than one CPU online.
     pub smt: bool,
 }
@@ -67,13 +72,18 @@ impl Layout {
                         capacity: share(cpu.capacity, largest),
                         sibling: -1,
                         present: intf::fl_present_FL_KNOWN,
+                        ..ABSENT
                     }
                 }
                 _ => return Err(Error::BadCpu(cpu.id)),
             }
         }
 
-        let mut layout = Self { cpus, smt: false };
+        let mut layout = Self {
+            groups: group(&mut cpus),
+            cpus,
+            smt: false,
+        };
         for cpu in 0..nr_cpus {
             let sibling = layout.at(cpu, intf::fl_distance_FL_SAME_CORE).next();
             if let Some(sibling) = sibling {
@@ -151,7 +161,51 @@ const ABSENT: intf::cpu_topo = intf::cpu_topo {
     capacity: FULL as u32,
     sibling: -1,
     present: intf::fl_present_FL_ABSENT,
+    group: MAX_GROUPS as u32,
+    place: 0,
 };
+
+/// Puts the CPUs that are present into groups.
+fn group(cpus: &mut [intf::cpu_topo]) -> Vec<intf::cpu_group> {
+    let by_llc = made_of(cpus, |cpu| (cpu.node, cpu.llc));
+    let sets = match by_llc.len() {
+        0..=MAX_GROUPS => by_llc,
+        _ => made_of(cpus, |cpu| (cpu.node, 0)),
+    };
+    let node_of = |set: &[usize]| cpus[set[0]].node;
+    let nodes: Vec<u32> = sets.iter().map(|set| node_of(set)).collect();
+    let mut groups = Vec::with_capacity(sets.len());
+    for (id, set) in sets.iter().enumerate() {
+        let mut group = intf::cpu_group {
+            first: nodes.partition_point(|&node| node < nodes[id]) as u16,
+            end: nodes.partition_point(|&node| node <= nodes[id]) as u16,
+            nr: set.len() as u16,
+            cpu: [0; GROUP_CPUS],
+        };
+        for (place, &cpu) in set.iter().enumerate() {
+            group.cpu[place] = cpu as u16;
+            cpus[cpu].group = id as u32;
+            cpus[cpu].place = place as u32;
+        }
+        groups.push(group);
+    }
+    groups
+}
+
+/// The CPUs of each key, in the order of keys, in parts of a group's size.
+fn made_of(
+    cpus: &[intf::cpu_topo],
+    key: impl Fn(&intf::cpu_topo) -> (u32, u32),
+) -> Vec<Vec<usize>> {
+    let mut present: Vec<usize> = (0..cpus.len())
+        .filter(|&cpu| cpus[cpu].present != 0)
+        .collect();
+    present.sort_by_key(|&cpu| key(&cpus[cpu]));
+    present
+        .chunk_by(|&a, &b| key(&cpus[a]) == key(&cpus[b]))
+        .flat_map(|set| set.chunks(GROUP_CPUS).map(<[usize]>::to_vec))
+        .collect()
+}
 
 /// The bytes of an order as a BPF map holds it.
 pub fn order_bytes(order: &intf::cpu_order) -> Vec<u8> {
@@ -318,6 +372,40 @@ mod tests {
         assert_eq!(layout.order(4).nr, 0);
         let order = layout.order(3);
         assert_eq!(order.cpu[..order.nr as usize], [3, 7, 5, 6, 0, 2]);
+    }
+
+    #[test]
+    fn groups_are_llcs_and_hold_every_cpu_once() {
+        let mut online = machine(2, 3, 4, 2);
+        online.retain(|c| c.id != 9);
+        let layout = layout(&online);
+        assert_eq!(layout.groups.len(), 6);
+        for cpu in layout.present() {
+            let at = &layout.cpus[cpu];
+            let group = &layout.groups[at.group as usize];
+            assert_eq!(group.cpu[at.place as usize] as usize, cpu);
+            for other in layout.present() {
+                let other = &layout.cpus[other];
+                assert_eq!(other.group == at.group, other.llc == at.llc);
+                let near = (group.first as u32..group.end as u32).contains(&other.group);
+                assert_eq!(near, other.node == at.node);
+            }
+        }
+        assert_eq!(layout.cpus[9].group, MAX_GROUPS as u32);
+    }
+
+    #[test]
+    fn large_caches_and_very_many_of_them_fit() {
+        let one = layout(&machine(1, 1, 100, 2));
+        assert_eq!(one.groups.len(), 4);
+        let many = layout(&machine(2, 256, 2, 1));
+        assert_eq!(many.groups.len(), 16);
+        let ids = |node| {
+            let cpus = many.cpus.iter().filter(move |c| c.node == node);
+            cpus.map(|c| c.group).collect::<std::collections::BTreeSet<u32>>()
+        };
+        assert!(ids(0).iter().eq(&Vec::from_iter(0..8)));
+        assert!(ids(1).iter().eq(&Vec::from_iter(8..16)));
     }
 
     #[test]

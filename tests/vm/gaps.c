@@ -12,9 +12,14 @@
  *	of the first of them for so long: the longest gap of any of them, in us, in that
  *	time and in as long a time before; the same of how late a sleeper woke, and
  *	how often one did on the CPU that was taken
- *   gaps late loops=2x0 us=2000 work-us=270 ms=1500
- *	so many loops of a kind on each CPU, and a task that is due us after us to work for
- *	work-us: how late it begins, in us, at most and in the mean
+ *   gaps late loops=2x0 more=0 cpu=-1 us=2000 work-us=270 ms=1500
+ *	so many loops of a kind on each CPU, and more in all, and a task, pinned to that CPU
+ *	or to none, that is due us after us to work for work-us: how late it begins, in us,
+ *	at most and in the mean
+ *   gaps free loops=2x0 cpu=1 to=2 from=3 rounds=120 step-ns=500
+ *	so many loops pinned to a CPU, and a task of little weight that waits behind them. In
+ *	each round a third CPU lets it go to another one while the task there is about to
+ *	sleep, step-ns later each time: for how long it waited then, in us, at most
  *   gaps forks loops=1x0 work-us=10000 ms=3000
  *	so many loops of a kind on each CPU, and a chain of processes each of which works
  *	for work-us, forks the next one and ends: the CPU time of the chain, and that of all
@@ -26,6 +31,7 @@
  * milliseconds, and has had its turn.
  */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -324,6 +330,8 @@ static void *periodic(void *arg)
 	uint64_t due = now(), end = due + number("ms", 1500) * 1000000ull, late, sum = 0;
 	long nr = 0;
 
+	if (number("cpu", -1) >= 0)
+		pin(0, number("cpu", -1));
 	while (due < end) {
 		struct timespec at;
 
@@ -347,7 +355,7 @@ static void begin_loops(const char *preset)
 	long n;
 	const char *what = parse_kind(param("loops", preset), &n);
 
-	n *= sysconf(_SC_NPROCESSORS_ONLN);
+	n = n * sysconf(_SC_NPROCESSORS_ONLN) + number("more", 0);
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
 	while (n--)
 		set_kind(begin_loop(0)->tid, what);
@@ -389,10 +397,98 @@ static void cmd_late(void)
 		die("no thread");
 }
 
+/* What the threads of cmd_free() tell each other. */
+static volatile int light_tid;
+static volatile uint32_t woken; /* rounds begun; a futex */
+static volatile uint64_t free_at, leaves_at, ran_at;
+
+/* Waits for the loops' CPU, until it may go elsewhere. */
+static void *light(void *arg)
+{
+	uint32_t round = 0;
+
+	set_kind(0, "19");
+	set_policy(0, SCHED_BATCH, 0);
+	light_tid = syscall(SYS_gettid);
+	while (!stop) {
+		syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+		if (woken == round)
+			continue;
+		ran_at = now();
+		round = woken;
+		/* Long bursts at little weight: late deadlines. */
+		burn_us(300);
+	}
+	return arg;
+}
+
+/* Works on the CPU that is to go idle, until then. */
+static void *leaver(void *arg)
+{
+	uint32_t round = 0;
+
+	pin(0, number("to", 2));
+	while (!stop) {
+		syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+		round = woken;
+		while (now() < leaves_at)
+			;
+	}
+	return arg;
+}
+
+static void cmd_free(void)
+{
+	long cpu = number("cpu", 1), to = number("to", 2), n, step = number("step-ns", 500);
+	long rounds = number("rounds", 120);
+	const char *what = parse_kind(param("loops", "2x0"), &n);
+	uint64_t longest = 0;
+	pthread_t threads[2];
+	cpu_set_t both;
+
+	CPU_ZERO(&both);
+	CPU_SET(cpu, &both);
+	CPU_SET(to, &both);
+	pin(0, number("from", 3));
+	while (n--) {
+		int tid = begin_loop(0)->tid;
+
+		set_kind(tid, what);
+		pin(tid, cpu);
+	}
+	if (pthread_create(&threads[0], NULL, light, NULL) ||
+	    pthread_create(&threads[1], NULL, leaver, NULL))
+		die("no thread");
+	/* Where its turn came before it was let go, the round does not count. */
+	for (long i = 0, tries = 0; i < rounds; i++, tries++) {
+		if (tries > 3 * rounds)
+			die("it hardly ever waits");
+		sleep_us(20000);
+		pin(light_tid, cpu);
+		ran_at = 0;
+		free_at = now() + 200000;
+		leaves_at = free_at - (rounds - i) * step;
+		woken++;
+		syscall(SYS_futex, &woken, FUTEX_WAKE_PRIVATE, 2, NULL, NULL, 0);
+		while (now() < free_at)
+			;
+		if (ran_at) {
+			i--;
+			continue;
+		}
+		if (sched_setaffinity(light_tid, sizeof(both), &both))
+			die("sched_setaffinity: %s", strerror(errno));
+		sleep_us(20000);
+		if (!ran_at || ran_at - free_at > longest)
+			longest = (ran_at ?: now()) - free_at;
+	}
+	printf("longest=%lu\n", longest / 1000);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		die("usage: gaps mix|rt|late|forks [name=value ...]");
+		die("usage: gaps mix|rt|late|forks|free [name=value ...]");
 	params = argv + 2;
 	loops = calloc(MAX_LOOPS, sizeof(*loops));
 	if (!loops)
@@ -407,6 +503,8 @@ int main(int argc, char **argv)
 		cmd_late();
 	else if (!strcmp(argv[1], "forks"))
 		cmd_forks();
+	else if (!strcmp(argv[1], "free"))
+		cmd_free();
 	else
 		die("no load is called '%s'", argv[1]);
 	fflush(stdout);

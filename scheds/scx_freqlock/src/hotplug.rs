@@ -134,6 +134,18 @@ pub fn tell(bss: &mut types::bss, layout: &Layout) {
         to.capacity = from.capacity;
         to.sibling = from.sibling;
         to.present = from.present;
+        to.group = from.group;
+        to.place = from.place;
+    }
+    bss.nr_groups = layout.groups.len() as u32;
+    for (to, from) in bss.cpu_groups.iter_mut().zip(&layout.groups) {
+        to.first = from.first;
+        to.end = from.end;
+        to.cpu = from.cpu;
+    }
+    // Each of them may have tasks; those that have none find out.
+    for (work, group) in bss.group_works.iter_mut().zip(&layout.groups) {
+        work.cpus = u64::MAX >> (u64::BITS - u32::from(group.nr));
     }
 }
 

@@ -28,6 +28,8 @@ fn distance_is_the_nearest_thing_shared() {
         capacity: FULL,
         sibling: -1,
         present: 1,
+        group: 0,
+        place: 0,
     };
     let here = at(1, 1, 1);
     let distance = |there, same| policy!(topo_distance(&here, &there, same));

@@ -87,64 +87,73 @@ static u32 sample(s32 cpu, u64 now)
 	}
 }
 
-/* Take the work of this CPU since speed_at into its speed. */
-static void speed_busy(s32 cpu, u64 now)
-{
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	struct speed_model m;
-	u32 speed = sample(cpu, now);
+/*
+ * A CPU's speed and utilisation are brought up to date once in this time, and at ticks:
+ * with each switch of tasks that would cost as much as the rest of a decision.
+ */
+#define FREQ_STEP_NS (100 * FL_USEC)
 
-	if (speed) {
-		fl_count(freq_sample);
-		cctx->speed = speed;
-	} else {
-		model_of(&m);
-		cctx->speed = speed_rise(cctx->speed, now - cctx->speed_at, &m);
-	}
+/* @ns of work of this CPU, up to now, go into its speed and utilisation. */
+static void was_busy(struct cpu_ctx *cctx, u32 measured, u64 ns, const struct speed_model *m)
+{
+	cctx->speed = measured ?: speed_rise(cctx->speed, ns, m);
+	cctx->util = util_update(cctx->util, ns, true);
+}
+
+static void was_idle(struct cpu_ctx *cctx, u64 ns, const struct speed_model *m)
+{
+	cctx->speed = speed_fall(cctx->speed, ns, m);
+	cctx->util = util_update(cctx->util, ns, false);
+}
+
+/* What @cctx did since speed_at is taken in by now. */
+static void caught_up(struct cpu_ctx *cctx, u64 now)
+{
 	cctx->speed_at = now;
+	cctx->busy_ns = 0;
+}
+
+/* Speed 0..1024 of @cpu where its own is @speed, by its size and who shares its core. */
+static u32 effective(s32 cpu, u32 speed)
+{
+	const volatile struct cpu_topo *topo = fl_topo(cpu);
+	bool shared = false;
+
+	if (freq_source == FL_FREQ_TEST)
+		return test_speed[cpu & (FL_MAX_CPUS - 1)];
+	if (smt_present && topo->sibling >= 0)
+		shared = fl_is_busy(topo->sibling);
+	return speed_effective(speed, topo->capacity, shared, tunables.smt_share);
 }
 
 /* Speed of @cpu at @now, 0..1024 of the fastest CPU at its best. */
 u32 fl_speed(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	const volatile struct cpu_topo *topo = fl_topo(cpu);
-	struct speed_model m;
-	u64 at = cctx->speed_at;
+	u64 at = cctx->speed_at, busy = cctx->busy_ns;
 	u32 speed = cctx->speed;
-	bool shared = false;
+	struct speed_model m;
 
-	if (freq_source == FL_FREQ_TEST)
-		return test_speed[cpu & (FL_MAX_CPUS - 1)];
-
-	model_of(&m);
 	/* Another CPU's clock may be ahead by a little. */
 	if (now > at) {
-		if (!fl_is_busy(cpu))
-			speed = speed_fall(speed, now - at, &m);
-		else if (freq_source == FL_FREQ_RECENCY)
-			speed = speed_rise(speed, now - at, &m);
+		model_of(&m);
+		if (fl_is_busy(cpu) && now > cctx->busy_at)
+			busy += now - cctx->busy_at;
+		busy = lesser(busy, now - at);
+		if (freq_source == FL_FREQ_RECENCY)
+			speed = speed_rise(speed, busy, &m);
+		speed = speed_fall(speed, now - at - busy, &m);
 	}
-	if (smt_present && topo->sibling >= 0)
-		shared = fl_is_busy(topo->sibling);
-	return speed_effective(speed, topo->capacity, shared, tunables.smt_share);
+	return effective(cpu, speed);
 }
 
-/* This CPU begins to run a task. */
-int fl_freq_running(s32 cpu, u64 now)
+/* Ask schedutil for what this CPU's load needs. */
+static void request_speed(s32 cpu, struct cpu_ctx *cctx)
 {
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	struct speed_model m;
-	u64 idle = now - cctx->speed_at;
 	u32 want;
 
-	model_of(&m);
-	cctx->speed = speed_fall(cctx->speed, idle, &m);
-	cctx->util = util_update(cctx->util, idle, false);
-	cctx->speed_at = now;
-
 	if (!tunables.cpuperf)
-		return 0;
+		return;
 	/* In steps of a sixteenth: each request costs, and most change nothing. */
 	want = (util_request(cctx->util) + 63) & ~63U;
 	if (want > FL_FULL_SPEED)
@@ -154,24 +163,66 @@ int fl_freq_running(s32 cpu, u64 now)
 		scx_bpf_cpuperf_set(cpu, want);
 		fl_count(cpuperf_set);
 	}
+}
+
+/* This CPU begins to run a task. */
+int fl_freq_running(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 past = now - cctx->speed_at, busy;
+	struct speed_model m;
+
+	cctx->busy_at = now;
+	if (past < FREQ_STEP_NS)
+		return 0;
+	model_of(&m);
+	busy = lesser(cctx->busy_ns, past);
+	was_busy(cctx, 0, busy, &m);
+	was_idle(cctx, past - busy, &m);
+	caught_up(cctx, now);
+	request_speed(cpu, cctx);
 	return 0;
+}
+
+/* Up to now this CPU's task runs, of @past ns since it was brought up to date. */
+static void catch_up(s32 cpu, struct cpu_ctx *cctx, u64 past, u64 now)
+{
+	u32 measured = sample(cpu, now);
+	struct speed_model m;
+	u64 busy;
+
+	if (measured)
+		fl_count(freq_sample);
+	model_of(&m);
+	busy = lesser(cctx->busy_ns, past);
+	was_idle(cctx, past - busy, &m);
+	was_busy(cctx, measured, busy, &m);
+	caught_up(cctx, now);
 }
 
 /* This CPU's task stops. Returns the speed at which it ran, 0..1024. */
 u32 fl_freq_stopping(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 past = now - cctx->speed_at;
 
-	cctx->util = util_update(cctx->util, now - cctx->speed_at, true);
-	speed_busy(cpu, now);
-	return fl_speed(cpu, now);
+	cctx->busy_ns += now - cctx->busy_at;
+	cctx->busy_at = now;
+	if (past >= FREQ_STEP_NS)
+		catch_up(cpu, cctx, past, now);
+	return effective(cpu, cctx->speed);
 }
 
 /* This CPU's task runs on at a tick. Returns the speed at which it does, 0..1024. */
 u32 fl_freq_tick(s32 cpu, u64 now)
 {
-	u32 speed = fl_freq_stopping(cpu, now);
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u32 speed;
 
+	cctx->busy_ns += now - cctx->busy_at;
+	cctx->busy_at = now;
+	catch_up(cpu, cctx, now - cctx->speed_at, now);
+	speed = effective(cpu, cctx->speed);
 	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = speed;
 	return speed;
 }

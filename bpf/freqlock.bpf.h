@@ -97,6 +97,7 @@ struct task_ctx {
 	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
+	bool events;                        /* there is one */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
 	u64 left_at;                        /* when it fell asleep after one, else 0 */
 	u64 away;                           /* average length of such a sleep, 0 unknown */
@@ -161,7 +162,9 @@ struct cpu_ctx {
 	u64 next_look; /* for late tasks in its queue */
 	u64 look_ns;   /* what such a look took from the running task's turn */
 	u64 turn_ends; /* when the timer ends the running task's turn; 0: it is not set */
-	u64 speed_at;  /* time of @speed */
+	u64 speed_at;  /* time of @speed and @util */
+	u64 busy_ns;   /* of the time since then, as far as ... */
+	u64 busy_at;   /* ... here, where a task runs */
 	u64 idle_exit; /* average time from being sent a task while idle to running it */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
 	u32 speed;                 /* SPEED_ONE for full */
@@ -177,6 +180,7 @@ struct cpu_ctx {
 	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
 	bool late_ran;   /* of those and the others, they had the last turn */
 	bool wakee;      /* a woken task preempts the running one */
+	bool followed;   /* one waits in its local queue for the running one to leave, as it said */
 	bool donated;    /* the running task was picked on others' terms */
 	bool going;      /* it is being made inactive, or about to be */
 	bool offline;    /* the kernel has told that it goes, and not yet that it comes back */
@@ -307,6 +311,16 @@ static __always_inline bool fl_turbo_falls(void)
 	return turbo[FL_MAX_CPUS - 1] < turbo[0];
 }
 
+/* A task may be in a queue of @cpu, for others to see; before it is inserted. */
+static __always_inline void fl_mark_work(s32 cpu)
+{
+	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
+	u32 group = fl_topo(cpu)->group;
+
+	if (group < FL_MAX_GROUPS && !(READ_ONCE(*fl_group_work(group)) & bit))
+		__sync_fetch_and_or(fl_group_work(group), bit);
+}
+
 /* True if the CPU runs or is about to run something of ours. */
 static __always_inline bool fl_is_busy(s32 cpu)
 {
@@ -424,6 +438,8 @@ u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 		   u64 now, u64 wake_flags);
 int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
 		  bool runnable);
+int fl_learn_leave(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   u64 now, bool runnable);
 int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now);
 int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 
@@ -452,8 +468,7 @@ int fl_drain(s32 cpu);
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
-int fl_mark_work(s32 cpu);
-bool fl_balance(s32 cpu, u64 now, u64 served);
+bool fl_balance(s32 cpu, u64 now, bool runs, u64 served);
 bool fl_call_idle(s32 cpu, u64 now);
 u64 fl_served_next(u64 queue, u64 now);
 int fl_crowd_look(s32 cpu, s32 other, u64 now);

@@ -132,14 +132,12 @@ int fl_look_for_late(s32 cpu, u64 now)
 	return t ? bpf_timer_start(&t->timer, 1, 0) : -ENOENT;
 }
 
-/* Run the task that has waited longest on @cpu, if it is late and has the turn. */
+/* Run the task that has waited longest on @cpu, where one may be late, if it has the turn. */
 bool fl_take_late(s32 cpu, u64 now, bool wakee)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	struct task_struct *p;
 
-	if (!cctx->late)
-		return false;
 	p = __COMPAT_scx_bpf_dsq_peek(fl_late(cpu));
 	if (!p) {
 		cctx->late = false;

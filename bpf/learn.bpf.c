@@ -86,6 +86,7 @@ static u64 event_note(struct task_struct *waker, u64 now, enum fl_event event, u
 		return FL_NONE;
 	if (!tctx->event_at[event])
 		tctx->event_at[event] = now;
+	tctx->events = true;
 	if (waker->flags & PF_EXITING) {
 		struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
 
@@ -144,24 +145,23 @@ u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 	return leave;
 }
 
-/*
- * @p leaves its CPU: to sleep or for good (!@runnable), or because it was
- * preempted. A whole slice after an event counts as having stayed that long.
- */
-int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
-		  bool runnable)
+/* @p leaves its CPU after it forked or woke others: how soon. */
+int fl_learn_leave(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   u64 now, bool runnable)
 {
 	struct cpu_ctx *cctx = fl_cpu(bpf_get_smp_processor_id());
 	u64 slice = fl_slice(tctx), stayed;
 	int i;
 
-	tctx->left_at = 0;
+	tctx->events = false;
 	for (i = 0; i < FL_NR_EVENTS; i++) {
 		if (!tctx->event_at[i])
 			continue;
 		stayed = now - tctx->event_at[i];
-		if (runnable && stayed < slice)
+		if (runnable && stayed < slice) {
+			tctx->events = true;
 			continue;
+		}
 		tctx->event_at[i] = 0;
 		if (!runnable)
 			tctx->left_at = now;
@@ -172,10 +172,23 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 		else
 			learn_time(&tctx->leave[i], stayed);
 	}
+	return 0;
+}
 
+/*
+ * @p leaves its CPU: to sleep or for good (!@runnable), or because it was
+ * preempted. A whole slice after an event counts as having stayed that long.
+ */
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
+		  bool runnable)
+{
+	tctx->left_at = 0;
+	if (tctx->events)
+		fl_learn_leave(p, tctx, now, runnable);
 	if (runnable)
 		return 0;
-	if (tctx->burst)
+	/* What no mode went by is not compared. */
+	if (tctx->burst && fl_policy(tctx)->mode == FL_MODE_AUTO)
 		fl_hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
 	if (tctx->class_key) {
 		fl_class_learn(tctx->class_key, 0, tctx->work ?: 1);

@@ -110,6 +110,21 @@ static u64 preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	return left > ran ? left - ran : 0;
 }
 
+/* @p is the next to run on @cpu, and is not enqueued. */
+static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+{
+	/* Until it runs, others see by this that the CPU is taken. */
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
+					tctx->weight);
+	/*
+	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
+	 * one, for which it may have to change the affinity of @p.
+	 */
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
+}
+
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = fl_task(p);
@@ -156,16 +171,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (pl->idle) {
 		tctx->flags |= FL_TASK_TO_IDLE;
-		/* Until it runs, others see by this that the CPU is taken. */
-		queued_add(tctx, cpu);
-		vtime_join(tctx, cpu);
-		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
-						tctx->weight);
-		/*
-		 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
-		 * one, for which it may have to change the affinity of @p.
-		 */
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
+		run_next(p, tctx, cpu);
 	} else if (pl->park) {
 		park_until(tctx, pl);
 	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
@@ -173,7 +179,16 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		/* What runs here does so in the stead of those who waited: @p has it back. */
 		cpu = pl->this_cpu;
 	} else if (cpu == pl->this_cpu && pl->from_task && (wake_flags & SCX_WAKE_SYNC)) {
-		tctx->flags |= FL_TASK_FOLLOWS;
+		/*
+		 * With nobody else there, nothing is to be decided once the waker leaves; but
+		 * now and then, whether the CPU has less to do than others.
+		 */
+		if (fl_nr_running(cpu) == 1 && pl->now < fl_cpu(cpu)->next_balance) {
+			fl_cpu(cpu)->followed = true;
+			run_next(p, tctx, cpu);
+		} else {
+			tctx->flags |= FL_TASK_FOLLOWS;
+		}
 	}
 	return cpu;
 }
@@ -267,7 +282,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	fl_count(enq_queue);
-	if (!fl_still_late(p, tctx, cpu, now, enq_flags))
+	if ((enq_flags & SCX_ENQ_WAKEUP) || !fl_still_late(p, tctx, cpu, now, enq_flags))
 		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
 					 enq_flags);
 	if (preempts) {
@@ -300,15 +315,20 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), head, ran, left = 0, keep;
-	bool wakee = fl_cpu(cpu)->wakee;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	bool wakee = cctx->wakee;
+	u64 now, head, ran, left = 0, keep;
 	struct task_ctx *tctx;
 
-	fl_cpu(cpu)->wakee = false;
-	if (fl_take_late(cpu, now, wakee))
+	cctx->wakee = false;
+	if (cctx->late && fl_take_late(cpu, scx_bpf_now(), wakee))
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (fl_is_called(cpu) && fl_run_holder(cpu, now))
+		if (fl_is_called(cpu) && fl_run_holder(cpu, scx_bpf_now()))
+			return;
+		/* Tasks that all sleep before their slices are over are balanced here. */
+		if (!wakee && cctx->last_stop >= cctx->next_balance &&
+		    fl_balance(cpu, cctx->last_stop, false, 0))
 			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
@@ -316,9 +336,10 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	}
 
 	/* @prev used up its slice and wants to go on. */
+	now = scx_bpf_now();
 	tctx = fl_task(prev);
 	if (tctx && fl_edge(tctx))
-		fl_cpu(cpu)->waits_edge = tctx->edge;
+		cctx->waits_edge = tctx->edge;
 	if (fl_is_called(cpu) && fl_run_holder(cpu, now))
 		return;
 	if (tctx && fl_spin_give_way(prev, tctx, cpu))
@@ -338,7 +359,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (tctx && tctx->run_start)
 		vtime_run(tctx, now);
 	/* Who preempts @prev is not to wait for another task that comes in its stead. */
-	if (!wakee && fl_balance(cpu, now, tctx ? tctx->served : 0))
+	if (!wakee && fl_balance(cpu, now, true, tctx ? tctx->served : 0))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {
@@ -376,6 +397,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 	fl_freq_running(cpu, now);
 	cctx->donated = false;
+	cctx->followed = false;
 	if (!still) {
 		cctx->leave_at = 0;
 		cctx->running_away = tctx ? tctx->away : 0;
@@ -448,6 +470,9 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 			tctx->request = 0;
 	}
 	if (tctx && fl_hint(tctx) && fl_hint_tick(p, tctx))
+		scx_bpf_task_set_slice(p, 0);
+	/* It did not leave; unless others wait for it as well. */
+	if (cctx->followed && !(tctx && fl_holds(tctx)))
 		scx_bpf_task_set_slice(p, 0);
 
 	waiting = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));

@@ -85,6 +85,16 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
 	return scan.fast >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.fast) ? scan.fast : -1;
 }
 
+/* False if no CPU at all is idle: then there is no need to look which. */
+static bool any_idle(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool any = !bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return any;
+}
+
 /*
  * Claims an idle CPU for @p, which waits at @from: for modes that know warm CPUs
  * the fastest now, else whichever the kernel gives. -1 if none is idle.
@@ -92,8 +102,14 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
 s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now)
 {
 	struct idle_scan scan = { .nest_only = mode == FL_MODE_NEST };
+	bool any;
 	s32 cpu;
 
+	bpf_rcu_read_lock();
+	any = any_idle();
+	bpf_rcu_read_unlock();
+	if (!any)
+		return -1;
 	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO) {
 		fl_scan_idle(p, from, now, &scan);
 		if (scan.warm >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm))
@@ -156,19 +172,20 @@ static s32 park_on(struct placement *pl, s32 cpu, u64 ns, s32 target)
 #define AS_OFF (-1)
 
 /*
- * True if the task that wakes @p up is alone on its CPU and about to sleep, as it says: what
- * it has just written for @p is in its cache, and no CPU is to be woken for that.
+ * Nothing is idle: @prev, or the CPU of the task that wakes @p up where fewer are. That one
+ * leaves it if it says so, and what it has just written for @p is in its cache.
  */
-static bool waker_leaves(struct task_struct *p, const struct placement *pl)
+static s32 less_crowded(struct task_struct *p, const struct placement *pl, s32 prev)
 {
-	return (pl->wake_flags & SCX_WAKE_SYNC) && pl->from_task &&
-	       fl_nr_running(pl->this_cpu) == 1 && fl_allowed(p, pl->this_cpu);
+	bool leaves = pl->wake_flags & SCX_WAKE_SYNC;
+	s32 this = pl->this_cpu;
+
+	if (this == prev || pl->fork || !pl->from_task || !fl_allowed(p, this))
+		return prev;
+	return waker_less_crowded(fl_nr_running(this), leaves, fl_nr_running(prev)) ? this : prev;
 }
 
-/*
- * off: an idle CPU near the previous one, as the kernel chooses it; with none idle, the one
- * that the waker leaves (fair.c, wake_affine_idle()), or the previous one.
- */
+/* off: an idle CPU near the previous one, as the kernel chooses it. */
 static s32 place_off(struct task_struct *p, struct placement *pl)
 {
 	bool idle = false;
@@ -177,7 +194,7 @@ static s32 place_off(struct task_struct *p, struct placement *pl)
 	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, pl->wake_flags, &idle);
 	if (idle)
 		return take_claimed(pl, cpu);
-	return queue_on(waker_leaves(p, pl) ? pl->this_cpu : cpu);
+	return queue_on(less_crowded(p, pl, cpu));
 }
 
 static s32 place_fork_local(struct task_struct *p, struct placement *pl)

@@ -108,17 +108,6 @@ static bool steal_parked(s32 from, u64 now)
 	return true;
 }
 
-/* A task may be in a queue of @cpu, for others to see; before it is inserted. */
-int fl_mark_work(s32 cpu)
-{
-	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
-	u32 group = fl_topo(cpu)->group;
-
-	if (group < FL_MAX_GROUPS && !(READ_ONCE(*fl_group_work(group)) & bit))
-		__sync_fetch_and_or(fl_group_work(group), bit);
-	return 0;
-}
-
 /*
  * @cpu found its queues empty. A task that comes is counted in queued_work, and marked, before
  * it is inserted: either this sees its count, or it marks after this has cleared.
@@ -206,15 +195,15 @@ bool fl_steal(s32 cpu)
 {
 	u32 own = fl_topo(cpu)->group, place = fl_topo(cpu)->place, nr = nr_groups, group, i;
 	s32 sibling = fl_topo(cpu)->sibling;
-	u64 now = scx_bpf_now();
 
 	clear_work(cpu);
 	if (sibling >= 0 && READ_ONCE(fl_cpu(sibling)->queued_work) &&
-	    fl_steal_from(cpu, sibling, now))
+	    fl_steal_from(cpu, sibling, scx_bpf_now()))
 		return true;
 	bpf_for(i, 0, nr) {
 		group = nth_group(own, nr, i);
-		if (READ_ONCE(*fl_group_work(group)) && fl_steal_group(cpu, group, place, now))
+		if (READ_ONCE(*fl_group_work(group)) &&
+		    fl_steal_group(cpu, group, place, scx_bpf_now()))
 			return true;
 	}
 	return false;
@@ -300,13 +289,13 @@ int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 }
 
 /*
- * @cpu is busy, the slice of its task is over, which got @served of late: if another queue
- * is longer by two or more, take one of its tasks. Else take one that got less than that by
+ * @cpu picks a task while others wait; one that @runs there got @served of late. If another
+ * CPU has two tasks more, take one of them. Else take one that got less than that by
  * rotate_us, so that tasks of unequal queues take turns at being one too many: what any two
  * of them got differs by no more than that then, and the shares of who runs for long differ
  * by rotate_us in the time in which it fades (4.3 s), as far as affinities allow.
  */
-bool fl_balance(s32 cpu, u64 now, u64 served)
+bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 own = fl_topo(cpu)->group, nr = nr_groups, left = BALANCE_CPUS, group, i;
@@ -325,7 +314,7 @@ bool fl_balance(s32 cpu, u64 now, u64 served)
 			break;
 	}
 	/* They may all be bound to their CPU. */
-	if (crowd->longest > nr_waiting(cpu) + (s32)fl_nr_parked(cpu) + 1 &&
+	if (crowd->longest > nr_waiting(cpu) + (s32)fl_nr_parked(cpu) + runs &&
 	    take_waiting(crowd->from)) {
 		fl_count(balance);
 		return true;

@@ -16,6 +16,16 @@ static inline bool forklocal_keeps_child(u32 nr_running)
 	return nr_running <= 1;
 }
 
+/*
+ * True if a wakee is to queue on its waker's CPU, with @here tasks, and not on its previous
+ * one, with @there: where it will have fewer before it, by two unless the waker @leaves (fair.c,
+ * wake_affine_idle() and wake_affine_weight()).
+ */
+static inline bool waker_less_crowded(u32 here, bool leaves, u32 there)
+{
+	return leaves ? here <= there : (u64)here + 1 < there;
+}
+
 /* fork-local: the wakee stays on its previous CPU if at most one task is there. */
 static inline bool forklocal_keeps_wakee(u32 nr_running)
 {

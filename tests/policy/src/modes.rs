@@ -18,6 +18,18 @@ fn fork_local_keeps_a_wakee_where_at_most_one_task_is() {
     assert!(!policy!(forklocal_keeps_wakee(2)));
 }
 
+#[test]
+fn a_wakee_goes_to_its_waker_where_fewer_are_before_it() {
+    let goes = |here, leaves, there| policy!(waker_less_crowded(here, leaves, there));
+    // Alone there, and about to leave: nobody is before it.
+    assert!(goes(1, true, 1));
+    assert!(!goes(2, true, 1));
+    assert!(!goes(1, false, 1));
+    assert!(!goes(1, false, 2));
+    assert!(goes(1, false, 3));
+    assert!(!goes(u32::MAX, false, u32::MAX));
+}
+
 /// Distances include each other, and a CPU is no farther from itself than from any.
 #[test]
 fn distance_is_the_nearest_thing_shared() {

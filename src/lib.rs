@@ -5,11 +5,11 @@
 pub mod adapt;
 pub mod calibrate;
 mod cgroups;
-pub mod compare;
 pub mod context;
 pub mod control;
 pub mod cost;
 pub mod cpus;
+pub mod estimate;
 pub mod foreign;
 pub mod freq;
 #[cfg(test)]
@@ -18,12 +18,11 @@ pub mod histogram;
 pub mod interval;
 pub mod intf;
 pub mod knobs;
+pub mod lab_args;
 pub mod locks;
-pub mod machine;
 pub mod memory;
 pub mod metrics;
 pub mod mode;
-mod names;
 pub mod notify;
 pub mod number;
 pub mod observe;
@@ -31,9 +30,9 @@ pub mod openmetrics;
 pub mod output;
 pub mod predictions;
 pub mod preflight;
-pub mod promises;
 pub mod raw;
 pub mod report;
+pub mod spelling;
 pub mod stats;
 #[cfg(test)]
 mod table;

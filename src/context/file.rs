@@ -5,7 +5,7 @@
 use super::{Context, Contexts, Rule, Value, MAX_CONTEXTS};
 use crate::control::{check_value, MODE};
 use crate::knobs::{Knob, KNOBS};
-use crate::names::{did_you_mean, nearest};
+use crate::spelling::{did_you_mean, nearest};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};

@@ -22,7 +22,7 @@ use crate::adapt::Status;
 use crate::context::Explained;
 use crate::knobs::{Knob, Tunables, KNOBS};
 use crate::mode::Mode;
-use crate::names::{did_you_mean, nearest};
+use crate::spelling::{did_you_mean, nearest};
 use crate::units::utc;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

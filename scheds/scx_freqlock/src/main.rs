@@ -11,6 +11,7 @@ mod cpus;
 mod displaced;
 mod generate;
 mod hotplug;
+mod lab;
 mod libbpf_log;
 mod observe;
 mod opts;
@@ -28,8 +29,7 @@ use freqlock::notify::{self, State};
 use freqlock::predictions::Predictions;
 use freqlock::report::Ending;
 use freqlock::{
-    compare, control, cpus as count, locks, machine, openmetrics, output, preflight, promises,
-    stats, telemetry as figures, top,
+    control, cpus as count, locks, openmetrics, output, preflight, stats, telemetry as figures, top,
 };
 use log::{error, info, warn, LevelFilter};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
@@ -54,19 +54,16 @@ fn main() -> ExitCode {
             }
             // Not {:?}: that may print a backtrace.
             output::say(format_args!("scx_freqlock: {error:#}"));
-            if let Some(error) = error.downcast_ref::<machine::Error>() {
-                return ExitCode::from(error.status());
-            }
             if error.is::<Failed>() {
                 return ExitCode::from(ENDED_BY_KERNEL);
             }
-            if error.is::<context::Error>() || error.is::<NoCommand>() {
+            if error.is::<context::Error>()
+                || error.is::<NoCommand>()
+                || error.is::<lab::NotThere>()
+            {
                 return ExitCode::from(WRONG_USAGE);
             }
-            match error.downcast_ref::<compare::Error>() {
-                Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),
-                _ => ExitCode::FAILURE,
-            }
+            ExitCode::FAILURE
         }
     }
 }
@@ -132,15 +129,11 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Adapt(args)) => control::client::adapt(args)?,
         Some(Command::Explain(args)) => control::client::explain(args)?,
         Some(Command::Contexts(args)) => context::print(args)?,
-        Some(Command::Promises(opts)) => output::show(
-            opts.format.json,
-            &promises::judge(&opts.results)?,
-            ToString::to_string,
-        )?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
-        Some(Command::Compare(args)) => return Ok(compare::run(args)?),
         Some(Command::Generate(args)) => generate::run(args)?,
-        Some(Command::Machine(args)) => return Ok(machine::run(args)?),
+        Some(Command::Compare(_)) => lab::run("compare")?,
+        Some(Command::Machine(_)) => lab::run("machine")?,
+        Some(Command::Promises(_)) => lab::run("promises")?,
         None => run(&opts.run)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use freqlock::adapt::{AdaptArgs, DEFAULT_MODES};
-use freqlock::compare;
 use freqlock::context::ContextsArgs;
 use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
 use freqlock::cpus::CpusArgs;
@@ -17,8 +16,8 @@ use freqlock::freq::Source;
 use freqlock::interval;
 use freqlock::intf;
 use freqlock::knobs::{self, KnobArgs, Tunables};
+use freqlock::lab_args::{CompareArgs, MachineArgs, PromisesArgs};
 use freqlock::locks;
-use freqlock::machine;
 use freqlock::mode::Mode;
 use freqlock::number::whole;
 use freqlock::openmetrics;
@@ -117,12 +116,11 @@ pub enum Command {
     /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or
     /// another one.
     Cost(CostOpts),
-    Compare(compare::Args),
+    Compare(CompareArgs),
     #[command(subcommand)]
-    Machine(machine::Args),
-    /// Judge what scripts/measure has measured, which calls this
+    Machine(MachineArgs),
     #[command(hide = true)]
-    Promises(PromisesOpts),
+    Promises(PromisesArgs),
     /// Make what meson install puts beside the program
     #[command(hide = true)]
     Generate(GenerateOpts),
@@ -143,15 +141,6 @@ impl HelpOpts {
     pub fn words(&self) -> String {
         self.words.join(" ")
     }
-}
-
-#[derive(Debug, Args)]
-pub struct PromisesOpts {
-    /// The folder with the measurements
-    pub results: PathBuf,
-
-    #[command(flatten)]
-    pub format: Format,
 }
 
 #[derive(Debug, Args)]

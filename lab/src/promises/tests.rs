@@ -2,7 +2,7 @@
 //! Each promise, by a folder in which it is met and one in which it is not.
 
 use super::*;
-use crate::observe::{Observer, Report};
+use freqlock::observe::{Observer, Report};
 
 /// A folder with one file; the verdicts and words for it.
 fn judged(name: &str, content: &str) -> Vec<(String, Verdict, String)> {

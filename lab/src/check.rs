@@ -10,7 +10,7 @@
 //! than recorded, it says so, and holds what can be held: a run twice gives the
 //! same, and each scheduler is about as fast, beside the kernel's own, as it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,14 +19,17 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::args::{self, CheckArgs};
-use super::batch::{jobs, side_by_side, Interrupt};
-use super::compare::{measured, one_line, shift_us, LIMIT_S};
-use super::description::Description;
-use super::flat::Variant;
-use super::kit::Kit;
-use super::{guest, image, simulate, to_stdout, write, Base, Error, Job};
-use crate::output;
+use crate::sim;
+use crate::sim::batch::{jobs, side_by_side, Interrupt};
+use crate::sim::description::Description;
+use crate::sim::flat::Variant;
+use crate::sim::folders::machines_dir;
+use crate::sim::job::{simulate, write, Base, Job};
+use crate::sim::run::to_stdout;
+use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
+use crate::sim::{guest, image};
+use freqlock::lab_args::{Arch, CheckArgs};
+use freqlock::output;
 
 /// The kernel's own scheduler, with which ratios are made.
 const BASELINE: &str = "eevdf";
@@ -35,6 +38,26 @@ const BASELINE: &str = "eevdf";
 /// kernel's own, where single times cannot be compared. Another image alone moved
 /// single runs by 3%, and one of these ratios, of three seeds each, by 6.6%.
 const TOLERANCE: f64 = 0.08;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Sim(#[from] sim::error::Error),
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    #[error("cannot catch Ctrl-C")]
+    Signal(#[from] ctrlc::Error),
+}
+
+impl Error {
+    /// The exit status: what the simulation says, else that the machine failed.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Sim(error) => error.status(),
+            Self::Wrong(_) | Self::Signal(_) => 125,
+        }
+    }
+}
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
@@ -149,7 +172,7 @@ struct Ran {
 type Inputs = BTreeMap<String, String>;
 
 /// What the times depend on.
-fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, Error> {
+fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::error::Error> {
     let mut project = image::Tree::default();
     let root = machines.with_file_name("");
     for path in ["bpf", "bench/lib.sh", "machine/plugin", "machine/guest"] {
@@ -164,7 +187,7 @@ fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, Error>
     }
     let project = project
         .archive()
-        .map_err(|source| Error::Write { path: root, source })?;
+        .map_err(|source| sim::error::Error::Write { path: root, source })?;
     Ok([
         ("image", base.digest.clone()),
         ("kernel", base.kit.kernel_version.clone()),
@@ -199,22 +222,14 @@ struct Check<'a> {
 }
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode, Error> {
-    let dir = args::machines_dir(None)?;
+    let dir = machines_dir(None)?;
     let times = dir
         .with_file_name("tests")
         .join("times")
         .join(format!("{}.toml", args.set));
     let recorded = Recorded::load(&times)?;
-    let mut machines = BTreeMap::new();
-    for case in &recorded.cases {
-        if !machines.contains_key(&case.machine) {
-            machines.insert(
-                case.machine.clone(),
-                Description::load(&case.machine, &dir)?,
-            );
-        }
-    }
-    let base = Base::new(Kit::load(&args.kit, super::Arch::X86_64)?)?;
+    let machines = machines(&recorded.cases, &dir)?;
+    let base = Base::load(&args.kit, Arch::X86_64)?;
     let here = inputs(&base, &dir, &recorded.cases)?;
     let interrupt = Interrupt::default();
     let on_signal = interrupt.clone();
@@ -231,6 +246,18 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode, Error> {
     } else {
         check.compare(&here)
     }
+}
+
+/// The machines of the cases, by name.
+fn machines(
+    cases: &[Case],
+    dir: &Path,
+) -> Result<BTreeMap<String, Description>, sim::error::Error> {
+    let names: BTreeSet<&String> = cases.iter().map(|case| &case.machine).collect();
+    names
+        .into_iter()
+        .map(|name| Ok((name.clone(), Description::load(name, dir)?)))
+        .collect()
 }
 
 impl Check<'_> {

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use freqlock::lab_args::Arch;
+use serde::Deserialize;
 
 use super::image::{self, Tree};
 
@@ -26,52 +27,6 @@ pub enum Error {
         kit: PathBuf,
         path: PathBuf,
     },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, clap::ValueEnum)]
-pub enum Arch {
-    #[serde(rename = "x86_64")]
-    #[value(name = "x86_64")]
-    X86_64,
-    #[serde(rename = "arm64")]
-    #[value(name = "arm64")]
-    Arm64,
-}
-
-impl Arch {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86_64",
-            Self::Arm64 => "arm64",
-        }
-    }
-
-    /// Board and processor. Clocks that the plugin does not drive are off; so is
-    /// MWAIT, which QEMU makes a busy wait of, and what makes the kernel move
-    /// memory byte by byte, which QEMU does slowly.
-    pub(super) fn machine(self) -> &'static [&'static str] {
-        match self {
-            Self::X86_64 => &[
-                "-machine",
-                "pc,hpet=off,usb=off,vmport=off",
-                "-cpu",
-                "max,monitor=off,erms=off,fsrm=off",
-            ],
-            Self::Arm64 => &["-machine", "virt,gic-version=3", "-cpu", "cortex-a76"],
-        }
-    }
-
-    /// The kernel's, by which one boot is like the other; and quick, without
-    /// the calibrations and self-tests that say nothing on a simulated machine.
-    /// In a parallel start the CPUs would spin until it is their turn; and the
-    /// weaknesses of arm64's processor are not those of the simulated one.
-    /// `governor` is for guests that have cpufreq.
-    pub(super) fn kernel_arguments(self, governor: &str) -> String {
-        match self {
-            Self::X86_64 => "console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr norandmaps tsc=reliable random.trust_cpu=on lpj=4000000 cpuhp.parallel=0 lsm=capability cryptomgr.notests rdinit=/init".into(),
-            Self::Arm64 => format!("console=ttyAMA0 loglevel=4 panic=-1 oops=panic nokaslr norandmaps mitigations=off random.trust_bootloader=on lpj=4000000 8250.nr_uarts=0 cpufreq.default_governor={governor} lsm=capability cryptomgr.notests rdinit=/init"),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]

@@ -10,31 +10,11 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::plan::{order, Loader, Plan, Scheduler, Workload};
-use super::process::{Ended, Event, Process};
-use super::record::{parse_metrics, Better, Metric, Outcome, Run};
-
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("the scheduler {ops} is still loaded {} s after its program was ended: nothing can be measured any more", .after.as_secs())]
-    StillLoaded { ops: String, after: Duration },
-}
-
-/// What watches the engine at work.
-pub trait Watch {
-    fn begin(&mut self, round: u32, rounds: u32, workload: &str, scheduler: &str);
-    fn end(&mut self, run: &Run);
-    /// After the last run.
-    fn finish(&mut self);
-}
-
-#[derive(Debug)]
-pub struct Results {
-    pub runs: Vec<Run>,
-    pub interrupted: bool,
-    /// Why the rest of the plan could not be run.
-    pub broken: Option<Error>,
-}
+use super::plan::{order, Plan, Workload};
+use super::runs::{Error, Outcome, Results, Run, Watch};
+use crate::figures::{parse_metrics, Better, Metric};
+use crate::process::{Ended, Event, Process};
+use crate::schedulers::{Loader, Scheduler};
 
 /// How long each step may take before it has failed.
 #[derive(Clone, Copy, Debug)]

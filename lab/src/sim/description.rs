@@ -19,7 +19,7 @@ const MAX_OPPS: usize = 40;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no machine {name} in {}{}: there are {}", dir.display(), crate::names::did_you_mean(.nearest), .known.join(", "))]
+    #[error("no machine {name} in {}{}: there are {}", dir.display(), freqlock::spelling::did_you_mean(.nearest), .known.join(", "))]
     Unknown {
         name: String,
         dir: PathBuf,
@@ -180,7 +180,7 @@ impl Description {
                 return Err(Error::Unknown {
                     name: name.into(),
                     dir: dir.into(),
-                    nearest: crate::names::nearest(name, known.iter().map(String::as_str)),
+                    nearest: freqlock::spelling::nearest(name, known.iter().map(String::as_str)),
                     known,
                 });
             }
@@ -417,10 +417,10 @@ pub fn names(dir: &Path) -> Result<Vec<String>, Error> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use super::*;
 
-    const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machine");
+    const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine");
 
     pub const SMALL: &str = r#"
 description = "for tests"

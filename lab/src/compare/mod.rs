@@ -3,44 +3,45 @@
 //! another, in turns, so that what changes on the machine meanwhile falls on
 //! all of them alike. Medians with intervals, and losses are printed too.
 //!
-//! [`plan`] says what is run in which order, [`engine`] runs it (through
-//! [`process`]), [`record`] is what comes out and is written as JSON, [`stats`]
-//! and [`report`] make the tables of it, [`curve`] the pictures, [`machine`] says
-//! where all this ran.
+//! [`plan`] says what is run in which order; [`host`] runs it here, [`simulated`] on
+//! simulated machines; [`runs`] are what that gives, [`results`] sums it up and is
+//! written as JSON, [`tables`] and [`curve`] show it, and [`testbed`] says where all
+//! this ran.
 
-mod args;
 #[cfg(test)]
 mod bench_tests;
 mod curve;
-pub(crate) mod engine;
-pub(crate) mod machine;
-pub(crate) mod plan;
-pub(crate) mod process;
+mod host;
+#[cfg(test)]
+mod host_tests;
+mod plan;
 mod progress;
-pub(crate) mod record;
-mod report;
-pub(crate) mod stats;
+mod results;
+mod runs;
+mod simulated;
+mod tables;
+mod testbed;
 #[cfg(test)]
 mod tests;
-
-pub use args::Args;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use crate::machine as simulation;
-use crate::output;
-use crate::preflight;
-use engine::{Engine, Results, Watch};
-use machine::Machine;
+use crate::process::Event;
+use crate::sim;
+use crate::sim::batch::Interrupt;
+use freqlock::lab_args::CompareArgs;
+use freqlock::output;
+use freqlock::preflight;
+use host::Engine;
 use plan::Plan;
-use process::Event;
 use progress::Progress;
-use record::Record;
-use simulation::compare::Simulation;
-use simulation::Interrupt;
+use results::Record;
+use runs::{Results, Watch};
+use simulated::Simulation;
+use testbed::Machine;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,9 +59,9 @@ pub enum Error {
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
     #[error(transparent)]
-    Engine(#[from] engine::Error),
+    Engine(#[from] runs::Error),
     #[error(transparent)]
-    Simulation(#[from] simulation::Error),
+    Simulation(#[from] sim::error::Error),
 }
 
 impl Error {
@@ -79,7 +80,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Compares as `args` say, with the table on standard output. Failure means
 /// that at least one run gave no figures.
-pub fn run(args: &Args) -> Result<ExitCode, Error> {
+pub fn run(args: &CompareArgs) -> Result<ExitCode, Error> {
     if let Some(name) = &args.machine {
         return run_simulated(name, args);
     }
@@ -111,7 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
 }
 
 /// The same on a simulated machine; rounds are seeds.
-fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
+fn run_simulated(name: &str, args: &CompareArgs) -> Result<ExitCode, Error> {
     let simulation = Simulation::new(name, args)?;
     let bench = plan::Places::of_this_process().bench;
     let resolved = simulation.plan(&args.with_seeds_as_rounds(), &bench)?;
@@ -138,7 +139,7 @@ fn run_simulated(name: &str, args: &Args) -> Result<ExitCode, Error> {
     if let Some((control, plan)) = control.filter(|_| !record.interrupted) {
         output::say(format_args!(
             "now the same on the control, {}",
-            machine::CONTROL
+            testbed::CONTROL
         ));
         record.control = Some(Box::new(on(&control, &plan, 0)));
     }
@@ -168,7 +169,7 @@ struct Files {
 
 impl Files {
     /// Before the runs, that they are not lost because of a misspelt folder.
-    fn create(args: &Args) -> Result<Self, Error> {
+    fn create(args: &CompareArgs) -> Result<Self, Error> {
         let curves = args.curves.clone();
         if let Some(dir) = &curves {
             std::fs::create_dir_all(dir).map_err(|source| Error::Write {
@@ -207,7 +208,7 @@ impl Files {
 /// gives the exit status.
 fn publish(record: &Record, files: Files, out: &mut dyn Write) -> Result<ExitCode, Error> {
     let written = files.write(record);
-    match out.write_all(report::text(record).as_bytes()) {
+    match out.write_all(tables::text(record).as_bytes()) {
         // As `compare | head` does: whoever read it has enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result.map_err(|source| Error::Write {

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The workloads of bench/ that need nothing fetched, small ones of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::record::{parse_metrics, Metric};
+use crate::figures::{parse_metrics, Metric};
+
+fn bench_dir() -> PathBuf {
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
+    lab.with_file_name("bench")
+}
 
 /// Prepares and runs a workload of bench/, with its cache in a folder of its own.
 fn bench(name: &str, small: &[(&str, &str)]) -> Vec<Metric> {
     let cache = tempfile::tempdir().unwrap();
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("bench")
-        .join(name);
+    let dir = bench_dir().join(name);
     let call = |program: &str| {
         let output = Command::new(dir.join(program))
             .env("XDG_CACHE_HOME", cache.path())
@@ -57,7 +60,7 @@ fn histograms_are_off_by_little() {
     std::fs::write(&source, HISTOGRAM).unwrap();
     let status = Command::new("gcc")
         .arg("-I")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("bench"))
+        .arg(bench_dir())
         .arg("-o")
         .args([&program, &source])
         .status()
@@ -234,7 +237,7 @@ fn nice_values_are_checked() {
         ("0 0", "3 nice values are wanted"),
         ("0 0 99", "a nice value is in -20..19"),
     ] {
-        let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/inversion/run");
+        let run = bench_dir().join("inversion/run");
         let output = Command::new(run)
             .env("INVERSION_NICE", value)
             .output()
@@ -304,7 +307,7 @@ fn turns_measures() {
 
 #[test]
 fn cases_of_turns_are_checked() {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/turns/run");
+    let run = bench_dir().join("turns/run");
     let output = Command::new(run).env("TURNS_CASES", "3").output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -329,10 +332,7 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("turns", "TURNS_SECONDS"),
         ("kbuild", "KBUILD_JOBS"),
     ] {
-        let run = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("bench")
-            .join(name)
-            .join("run");
+        let run = bench_dir().join(name).join("run");
         let output = Command::new(run).env(variable, "many").output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(

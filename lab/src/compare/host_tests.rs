@@ -8,88 +8,15 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-
-use super::args::Args;
-use super::engine::{Engine, Error, Limits, Results, Watch};
-use super::machine::{Kind, Machine};
-use super::plan::{Loader, Plan, Scheduler, Workload};
-use super::process::Event;
-use super::record::{Better, Metric, Outcome, Record, Run};
-
-/// Arguments as from the command line.
-pub fn args(line: &[&str]) -> Args {
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-    Line::parse_from(std::iter::once(&"compare").chain(line)).args
-}
-
-/// A counted run with one metric, time in ms, or one that failed.
-pub fn run(workload: &str, scheduler: &str, round: u32, time: Option<f64>) -> Run {
-    Run {
-        workload: workload.into(),
-        scheduler: scheduler.into(),
-        round,
-        warmup: false,
-        ops: None,
-        start_s: 0.0,
-        took_s: 1.0,
-        outcome: match time {
-            None => Outcome::Failed("broken".into()),
-            Some(value) => Outcome::Metrics(vec![Metric {
-                name: "time".into(),
-                value,
-                unit: "ms".into(),
-                better: Better::Lower,
-            }]),
-        },
-    }
-}
-
-/// Six rounds of forkwait with the first scheduler as the baseline.
-pub fn record(schedulers: &[&str], runs: Vec<Run>) -> Record {
-    let plan = Plan {
-        workloads: vec![workload("forkwait", "/nowhere".into())],
-        schedulers: schedulers
-            .iter()
-            .map(|label| Scheduler {
-                label: label.to_string(),
-                loader: None,
-            })
-            .collect(),
-        baseline: 0,
-        warmup: 1,
-        runs: 6,
-        budget: None,
-    };
-    let machine = Machine {
-        kernel: "7.2.0".into(),
-        cpus: 4,
-        model: "TCG".into(),
-        kind: Kind::Emulated,
-        cpufreq: false,
-    };
-    let results = Results {
-        runs,
-        interrupted: false,
-        broken: None,
-    };
-    Record::new(&plan, machine, results)
-}
-
-fn workload(name: &str, run: PathBuf) -> Workload {
-    Workload {
-        name: name.into(),
-        run,
-        parameters: Vec::new(),
-    }
-}
+use super::host::{Engine, Limits};
+use super::plan::Plan;
+use super::runs::{Error, Outcome, Results, Run, Watch};
+use super::tests::workload;
+use crate::process::Event;
+use crate::schedulers::{Loader, Scheduler};
 
 /// Loads itself into the pretended sysfs and unloads at SIGTERM.
-const GOOD: &str = r#"
+pub const GOOD: &str = r#"
 trap 'rm -r "$sys/root"; echo disabled >"$sys/state"; exit 0' TERM
 mkdir "$sys/root"
 echo "${1}_1.0" >"$sys/root/ops"
@@ -99,21 +26,21 @@ sleep 1000 & wait
 "#;
 
 /// Which scheduler it ran under, as a metric; and a line in the log.
-const LOOK: &str = r#"
+pub const LOOK: &str = r#"
 ops=$(cat "$sys/root/ops" 2>/dev/null || echo none)
 echo "$ops" >>"$sys/log"
 echo "noise" >&2
 echo "loads $(cat "$sys/enable_seq") loads lower"
 "#;
 
-struct Fake {
-    dir: tempfile::TempDir,
-    plan: Plan,
-    limits: Limits,
+pub struct Fake {
+    pub dir: tempfile::TempDir,
+    pub plan: Plan,
+    pub limits: Limits,
 }
 
 impl Fake {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let sys = dir.path().join("sched_ext");
         fs::create_dir(&sys).unwrap();
@@ -135,7 +62,7 @@ impl Fake {
         Self { dir, plan, limits }
     }
 
-    fn script(&self, name: &str, body: &str) -> PathBuf {
+    pub fn script(&self, name: &str, body: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         let sys = self.dir.path().join("sched_ext");
         fs::write(
@@ -147,7 +74,7 @@ impl Fake {
         path
     }
 
-    fn kernel(mut self) -> Self {
+    pub fn kernel(mut self) -> Self {
         self.plan.schedulers.push(Scheduler {
             label: "eevdf".into(),
             loader: None,
@@ -155,7 +82,7 @@ impl Fake {
         self
     }
 
-    fn scheduler(mut self, name: &str, body: &str) -> Self {
+    pub fn scheduler(mut self, name: &str, body: &str) -> Self {
         let loader = Loader {
             program: self.script(name, body),
             arguments: vec![name.into()],
@@ -168,13 +95,13 @@ impl Fake {
         self
     }
 
-    fn workload(mut self, name: &str, body: &str) -> Self {
+    pub fn workload(mut self, name: &str, body: &str) -> Self {
         let run = self.script(name, body);
         self.plan.workloads.push(workload(name, run));
         self
     }
 
-    fn sys(&self, name: &str) -> String {
+    pub fn sys(&self, name: &str) -> String {
         let path = self.dir.path().join("sched_ext").join(name);
         fs::read_to_string(path)
             .unwrap_or_default()
@@ -182,16 +109,16 @@ impl Fake {
             .to_string()
     }
 
-    fn run(&self) -> Results {
+    pub fn run(&self) -> Results {
         self.run_watched(&mut Silent)
     }
 
-    fn run_watched(&self, watch: &mut dyn Watch) -> Results {
+    pub fn run_watched(&self, watch: &mut dyn Watch) -> Results {
         let (sender, events) = mpsc::channel();
         self.engine(sender, events).run(&self.plan, watch)
     }
 
-    fn engine(&self, sender: Sender<Event>, events: mpsc::Receiver<Event>) -> Engine {
+    pub fn engine(&self, sender: Sender<Event>, events: mpsc::Receiver<Event>) -> Engine {
         Engine::new(
             self.dir.path().join("sched_ext"),
             Duration::ZERO,
@@ -202,7 +129,7 @@ impl Fake {
     }
 
     /// Why the only run failed; with the pretended kernel back on its own.
-    fn failure(&self) -> String {
+    pub fn failure(&self) -> String {
         let results = self.run();
         assert_eq!((results.runs.len(), &results.broken), (1, &None));
         assert_eq!(self.sys("state"), "disabled");
@@ -213,7 +140,7 @@ impl Fake {
     }
 }
 
-struct Silent;
+pub struct Silent;
 
 impl Watch for Silent {
     fn begin(&mut self, _: u32, _: u32, _: &str, _: &str) {}
@@ -221,7 +148,7 @@ impl Watch for Silent {
     fn finish(&mut self) {}
 }
 
-fn value(run: &Run) -> f64 {
+pub fn value(run: &Run) -> f64 {
     match &run.outcome {
         Outcome::Metrics(metrics) => metrics[0].value,
         Outcome::Failed(reason) => panic!("{} under {}: {reason}", run.workload, run.scheduler),
@@ -521,112 +448,4 @@ fn an_interrupt_ends_a_workload_at_once() {
     user.join().unwrap();
     assert!(results.interrupted && results.runs.is_empty());
     assert!(begin.elapsed() < Duration::from_secs(10));
-}
-
-/// What the sub-command prints, and the status that it exits with.
-fn compare(fake: &Fake, line: &[&str], interrupt: bool) -> (String, Result<String, String>) {
-    let (sender, events) = mpsc::channel();
-    if interrupt {
-        sender.send(Event::Interrupted).unwrap();
-    }
-    let mut engine = fake.engine(sender, events);
-    let mut out = Vec::new();
-    let machine = Machine::look(fake.dir.path());
-    let run = |watch: &mut dyn Watch| engine.run(&fake.plan, watch);
-    let status = super::Files::create(&args(line))
-        .and_then(|files| super::compare(&fake.plan, files, machine, run, &mut Silent, &mut out));
-    (
-        String::from_utf8(out).unwrap(),
-        status
-            .map(|status| format!("{status:?}"))
-            .map_err(|error| error.to_string()),
-    )
-}
-
-#[test]
-fn the_status_says_whether_all_was_measured() {
-    use std::process::ExitCode;
-    let status = |code: ExitCode| Ok(format!("{code:?}"));
-
-    let good = Fake::new().kernel().workload("look", LOOK);
-    let json = good.dir.path().join("out.json");
-    let (text, exit) = compare(&good, &["--json", json.to_str().unwrap()], false);
-    assert_eq!(exit, status(ExitCode::SUCCESS));
-    assert!(text.contains("\nlook\n| metric "), "{text}");
-    let written: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    assert_eq!(written["runs"][0]["workload"], "look");
-
-    let bad = Fake::new().kernel().workload("bad", "exit 3");
-    let (text, exit) = compare(&bad, &[], false);
-    assert_eq!(exit, status(ExitCode::FAILURE));
-    assert!(
-        text.contains("Failed: bad under eevdf, once: exit status 3, without a word\n"),
-        "{text}"
-    );
-
-    let (text, exit) = compare(&good, &[], true);
-    assert_eq!(exit, status(ExitCode::from(130)));
-    assert!(
-        text.contains("\nInterrupted before the end of round 1"),
-        "{text}"
-    );
-}
-
-#[test]
-fn a_file_that_cannot_be_written_is_found_before_the_runs() {
-    let fake = Fake::new().kernel().workload("look", LOOK);
-    // A folder cannot be made below a file, whoever asks.
-    for (option, path) in [
-        ("--json", "/nowhere/out.json"),
-        ("--curves", "/dev/null/out"),
-    ] {
-        let (text, exit) = compare(&fake, &[option, path], false);
-        assert_eq!(
-            (text.as_str(), exit),
-            ("", Err(format!("cannot write {path}")))
-        );
-    }
-    assert_eq!(fake.sys("log"), "", "the workload has run");
-}
-
-/// What critical prints, of two lengths.
-const CURVE: &str = "echo rate_5us 8 1/s higher; echo rate_50us 2 1/s higher";
-
-#[test]
-fn curves_are_drawn_of_metrics_with_numbers() {
-    let fake = Fake::new().kernel().workload("steps", CURVE);
-    let dir = fake.dir.path().join("new/curves");
-    let (_, exit) = compare(&fake, &["--curves", dir.to_str().unwrap()], false);
-    assert!(exit.is_ok(), "{exit:?}");
-    let picture = fs::read_to_string(dir.join("steps-rate.svg")).unwrap();
-    assert!(picture.contains("steps, rate. "), "{picture}");
-}
-
-#[test]
-fn the_table_is_not_lost_where_curves_cannot_be_written() {
-    let fake = Fake::new().kernel().workload("steps", CURVE);
-    let dir = fake.dir.path().join("curves");
-    fs::create_dir_all(dir.join("steps-rate.svg")).unwrap();
-    let (text, exit) = compare(&fake, &["--curves", dir.to_str().unwrap()], false);
-    assert!(text.contains("| rate_5us, 1/s"), "{text}");
-    assert!(exit.unwrap_err().starts_with("cannot write "));
-}
-
-#[test]
-fn json_holds_every_run_and_the_summary() {
-    let mut runs: Vec<_> = (1..=6)
-        .map(|round| run("forkwait", "eevdf", round, Some(100.0)))
-        .collect();
-    runs.extend((1..=5).map(|round| run("forkwait", "auto", round, Some(50.0))));
-    runs.push(run("forkwait", "auto", 6, None));
-    let record = record(&["eevdf", "auto"], runs);
-    assert!(record.failed());
-    let json = serde_json::to_value(&record).unwrap();
-    assert_eq!(json["machine"]["kind"], "emulated");
-    assert_eq!(json["runs"].as_array().unwrap().len(), 12);
-    assert_eq!(json["runs"][6]["metrics"][0]["value"], 50.0);
-    assert_eq!(json["runs"][11]["failed"], "broken");
-    assert_eq!(json["summary"][1]["ratio"]["median"], 0.5);
-    assert_eq!(json["summary"][1]["verdict"], "unknown");
 }

@@ -145,7 +145,7 @@ impl Record {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use super::*;
 
     pub const LINES: &str = r#"{"kind":"speed","ns":0,"cpu":0,"speed":256}

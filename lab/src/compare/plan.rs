@@ -2,43 +2,22 @@
 //! What is run, under which schedulers and in which order: decided before
 //! anything starts, so that every wrong name is answered at once.
 
-use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
-
-use super::args::Args;
-use crate::mode::Mode;
-use crate::names::{did_you_mean, nearest};
-
-/// No scheduler of sched_ext: the kernel's own.
-const KERNEL: &str = "eevdf";
+use crate::schedulers::{self, make_unique, scheduler, split_specs, Programs, Scheduler, KERNEL};
+use freqlock::lab_args::CompareArgs;
+use freqlock::spelling::{did_you_mean, nearest};
 
 /// A workload with a file of this name in its folder, which says why, runs only
 /// when it is named.
 const ONLY_WHEN_NAMED: &str = "only-when-named";
 
-/// The programs of the scx project, for suggestions only: any other program
-/// whose name begins with `scx_` will do.
-const PEERS: [&str; 12] = [
-    "scx_beerland",
-    "scx_bpfland",
-    "scx_cosmos",
-    "scx_flash",
-    "scx_lavd",
-    "scx_layered",
-    "scx_p2dq",
-    "scx_pandemonium",
-    "scx_rustland",
-    "scx_rusty",
-    "scx_simple",
-    "scx_tickless",
-];
-
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    #[error(transparent)]
+    Scheduler(#[from] schedulers::Error),
     #[error("no bench folder in {}: name it with --bench-dir", .0.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", "))]
     NoBenchDir(Vec<PathBuf>),
     #[error("cannot read the bench folder {dir}: {reason}")]
@@ -53,43 +32,10 @@ pub enum Error {
         nearest: Option<String>,
         known: Vec<String>,
     },
-    #[error("unknown scheduler {name}{}: there are {KERNEL}, {}, and installed programs such as scx_bpfland", did_you_mean(.nearest), modes().join(", "))]
-    UnknownScheduler {
-        name: String,
-        nearest: Option<String>,
-    },
-    #[error("{KERNEL} is the kernel's own scheduler and takes no arguments: {0}")]
-    KernelArguments(String),
-    #[error("cannot take the arguments of {spec} apart: {reason}")]
-    Arguments { spec: String, reason: String },
     #[error("no scheduler is left to run: {0}")]
     NothingLeft(String),
     #[error("the baseline {name} is not among the schedulers: {}", .known.join(", "))]
     Baseline { name: String, known: Vec<String> },
-}
-
-fn modes() -> Vec<&'static str> {
-    Mode::value_variants()
-        .iter()
-        .map(|mode| mode.name())
-        .collect()
-}
-
-/// A scheduler that a program loads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loader {
-    pub program: PathBuf,
-    pub arguments: Vec<OsString>,
-    /// What its name in /sys/kernel/sched_ext/root/ops begins with.
-    pub ops: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scheduler {
-    /// As it was named, and unique.
-    pub label: String,
-    /// None for the kernel's own.
-    pub loader: Option<Loader>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +68,7 @@ pub struct Resolved {
 /// Where things are looked for.
 #[derive(Debug)]
 pub struct Places {
-    /// This program, which loads our own schedulers.
+    /// The program that loads our own schedulers.
     pub ours: PathBuf,
     /// Folders of programs.
     pub path: Vec<PathBuf>,
@@ -130,28 +76,23 @@ pub struct Places {
     pub bench: Vec<PathBuf>,
 }
 
-/// The programs that load schedulers.
-pub(crate) struct Programs<'a> {
-    /// This one.
-    pub ours: &'a Path,
-    pub find: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// Names that stand for no program and yet are compared.
-    pub others: &'a [&'a str],
-}
-
 impl Places {
     pub fn of_this_process() -> Self {
-        // Not there only without /proc; then the name on PATH has to do.
-        let ours = std::env::current_exe().unwrap_or_else(|_| "scx_freqlock".into());
+        // Not there only without /proc; then the names on PATH and here have to do.
+        let this = std::env::current_exe().unwrap_or_default();
         let mut path: Vec<_> = std::env::var_os("PATH")
             .map(|path| std::env::split_paths(&path).collect())
             .unwrap_or_default();
         // Where `cargo install` puts the peers; root's PATH often leaves it out.
         path.extend(std::env::home_dir().map(|home| home.join(".cargo/bin")));
         let bench = std::iter::once(PathBuf::from("bench"))
-            .chain(ours.ancestors().skip(1).map(|dir| dir.join("bench")))
+            .chain(this.ancestors().skip(1).map(|dir| dir.join("bench")))
             .collect();
-        Self { ours, path, bench }
+        Self {
+            ours: scheduler_program(&this),
+            path,
+            bench,
+        }
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
@@ -162,13 +103,24 @@ impl Places {
     }
 }
 
+/// Beside this program, or where packages put it, for which this one is in libexec; else
+/// the one on PATH.
+fn scheduler_program(this: &Path) -> PathBuf {
+    const NAME: &str = "scx_freqlock";
+    ["", "../../bin"]
+        .iter()
+        .filter_map(|dir| Some(this.parent()?.join(dir).join(NAME)))
+        .find(|file| is_executable(file))
+        .unwrap_or_else(|| NAME.into())
+}
+
 fn is_executable(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 impl Plan {
-    pub fn resolve(args: &Args, places: &Places) -> Result<Resolved, Error> {
+    pub fn resolve(args: &CompareArgs, places: &Places) -> Result<Resolved, Error> {
         let find = |name: &str| places.program(name);
         let programs = Programs {
             ours: &places.ours,
@@ -179,8 +131,8 @@ impl Plan {
     }
 
     /// The same where programs are found in another way.
-    pub(crate) fn resolve_with(
-        args: &Args,
+    pub fn resolve_with(
+        args: &CompareArgs,
         bench: &[PathBuf],
         programs: &Programs,
     ) -> Result<Resolved, Error> {
@@ -327,90 +279,6 @@ fn choose_workloads(
         }
     }
     Ok(chosen)
-}
-
-/// Splits a list at its commas, those in quotes left alone.
-fn split_specs(list: &str) -> Vec<String> {
-    let mut quote = None;
-    let mut specs = vec![String::new()];
-    for c in list.chars() {
-        match quote {
-            None if c == ',' => {
-                specs.push(String::new());
-                continue;
-            }
-            None if c == '\'' || c == '"' => quote = Some(c),
-            Some(open) if c == open => quote = None,
-            _ => {}
-        }
-        if let Some(spec) = specs.last_mut() {
-            spec.push(c);
-        }
-    }
-    specs
-        .iter()
-        .map(|spec| spec.trim().to_string())
-        .filter(|spec| !spec.is_empty())
-        .collect()
-}
-
-/// None if it is a program that is not installed.
-pub(crate) fn scheduler(spec: &str, programs: &Programs) -> Result<Option<Scheduler>, Error> {
-    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
-    let arguments = shell_words::split(rest).map_err(|error| Error::Arguments {
-        spec: spec.into(),
-        reason: error.to_string(),
-    })?;
-    let arguments = arguments.into_iter().map(OsString::from);
-    let loader = if programs.others.contains(&spec) {
-        None
-    } else if name == KERNEL {
-        if arguments.len() > 0 {
-            return Err(Error::KernelArguments(spec.into()));
-        }
-        None
-    } else if modes().contains(&name) {
-        Some(Loader {
-            program: programs.ours.into(),
-            arguments: std::iter::once(format!("--mode={name}").into())
-                .chain(arguments)
-                .collect(),
-            ops: "freqlock".into(),
-        })
-    } else if let Some(program) = (programs.find)(name).filter(|_| name.starts_with("scx_")) {
-        Some(Loader {
-            program,
-            arguments: arguments.collect(),
-            ops: name.trim_start_matches("scx_").into(),
-        })
-    } else if PEERS.contains(&name) {
-        return Ok(None);
-    } else {
-        let known = std::iter::once(KERNEL).chain(modes()).chain(PEERS);
-        return Err(Error::UnknownScheduler {
-            name: name.into(),
-            nearest: nearest(name, known),
-        });
-    };
-    Ok(Some(Scheduler {
-        label: spec.into(),
-        loader,
-    }))
-}
-
-/// A scheduler may be compared with itself, which shows how much of a
-/// difference is chance.
-fn make_unique(schedulers: &mut [Scheduler]) {
-    for i in 1..schedulers.len() {
-        let (before, rest) = schedulers.split_at_mut(i);
-        let same = before
-            .iter()
-            .filter(|other| other.label.split('#').next() == Some(&rest[0].label))
-            .count();
-        if same > 0 {
-            rest[0].label = format!("{}#{}", rest[0].label, same + 1);
-        }
-    }
 }
 
 fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Error> {

@@ -6,56 +6,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::engine::Results;
-use super::machine::Machine;
 use super::plan::Plan;
-use super::stats::{estimate, Estimate, Verdict};
-use crate::machine::compare::LIMIT;
+use super::runs::{Outcome, Results, Run};
+use super::testbed::{Machine, LIMIT};
+use crate::figures::{Better, Metric};
+use freqlock::estimate::{estimate, Estimate, Verdict};
 
 /// Changes when a reader of the JSON would have to change.
 const FORMAT: u32 = 1;
 
 /// A limit that is nearer to the baseline than this part of it is no limit.
 const LEAST_WAY: f64 = 0.005;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    Lower,
-    Higher,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Metric {
-    pub name: String,
-    pub value: f64,
-    pub unit: String,
-    pub better: Better,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    Metrics(Vec<Metric>),
-    Failed(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Run {
-    pub workload: String,
-    pub scheduler: String,
-    /// From 0; those of the warm-up come first.
-    pub round: u32,
-    pub warmup: bool,
-    /// What /sys/kernel/sched_ext/root/ops said, which has the version in it.
-    pub ops: Option<String>,
-    /// Seconds since the first run began.
-    pub start_s: f64,
-    /// Seconds that the workload took by the machine's clock, without its scheduler's start.
-    pub took_s: f64,
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
 
 #[derive(Debug, Serialize)]
 pub struct Record {
@@ -96,49 +57,6 @@ pub struct Row {
     /// the way from the baseline to the limit this scheduler goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Estimate>,
-}
-
-/// The metrics that a workload has printed; else why that is not a measurement.
-pub fn parse_metrics(stdout: &str) -> Result<Vec<Metric>, String> {
-    let mut metrics: Vec<Metric> = Vec::new();
-    for line in stdout.lines() {
-        let metric = parse_metric(line)
-            .ok_or_else(|| format!("printed {line:?} instead of METRIC VALUE UNIT lower|higher"))?;
-        if metrics.iter().any(|other| other.name == metric.name) {
-            return Err(format!("printed the metric {} twice", metric.name));
-        }
-        metrics.push(metric);
-    }
-    if metrics.is_empty() {
-        return Err("printed no metric".into());
-    }
-    Ok(metrics)
-}
-
-fn parse_metric(line: &str) -> Option<Metric> {
-    let mut words = line.split_whitespace();
-    let (name, value, unit) = (words.next()?, words.next()?, words.next()?);
-    let better = match words.next()? {
-        "lower" => Better::Lower,
-        "higher" => Better::Higher,
-        _ => return None,
-    };
-    let value: f64 = value.parse().ok()?;
-    (words.next().is_none() && value.is_finite() && value >= 0.0).then(|| Metric {
-        name: name.into(),
-        value,
-        unit: unit.into(),
-        better,
-    })
-}
-
-impl Run {
-    fn metric(&self, name: &str) -> Option<&Metric> {
-        match &self.outcome {
-            Outcome::Metrics(metrics) => metrics.iter().find(|metric| metric.name == name),
-            Outcome::Failed(_) => None,
-        }
-    }
 }
 
 impl Record {
@@ -303,36 +221,6 @@ fn summary(workload: &str, schedulers: &[String], baseline: &str, runs: &[Run]) 
 mod tests {
     use super::super::tests::run;
     use super::*;
-
-    #[test]
-    fn metrics_are_four_words() {
-        let metrics = parse_metrics("time 12.5 ms lower\nrequests 3e4 1/s higher\n").unwrap();
-        assert_eq!(
-            metrics[1],
-            Metric {
-                name: "requests".into(),
-                value: 30000.0,
-                unit: "1/s".into(),
-                better: Better::Higher,
-            }
-        );
-        assert_eq!(metrics.len(), 2);
-        for wrong in [
-            "",
-            "hello",
-            "time 12.5 ms",
-            "time 12.5 ms less",
-            "time NaN ms lower",
-            "time inf ms lower",
-            "time -1 ms lower",
-            "time fast ms lower",
-            "time 1 ms lower really",
-            "time 1 ms lower\n\n",
-            "time 1 ms lower\ntime 2 ms lower",
-        ] {
-            assert!(parse_metrics(wrong).is_err(), "{wrong:?}");
-        }
-    }
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| name.to_string()).collect()

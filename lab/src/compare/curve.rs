@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use plotters::prelude::*;
 
-use super::record::{Record, Row};
-use super::stats::Estimate;
+use super::results::{Record, Row};
+use freqlock::estimate::Estimate;
 
 const SIZE: (u32, u32) = (900, 560);
 const POINT: u32 = 4;
@@ -142,9 +142,10 @@ fn axis(values: impl Iterator<Item = f64>) -> Range<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Better, Metric, Outcome, Run};
+    use super::super::runs::{Outcome, Run};
     use super::super::tests::{record, run};
     use super::*;
+    use crate::figures::{Better, Metric};
 
     /// A round in which `scheduler` has these metrics.
     fn round(scheduler: &str, round: u32, metrics: &[(&str, f64)]) -> Run {

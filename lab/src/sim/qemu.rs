@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::cpufreq;
 use super::description::Description;
 use super::guest::{self, Report};
-use super::kit::Arch;
-use crate::compare::process::{Ended, Event, Process};
+use super::{arch, cpufreq};
+use crate::process::{Ended, Event, Process};
+use freqlock::lab_args::Arch;
 
 /// How often it is looked whether QEMU does anything at all.
 const LOOK: Duration = Duration::from_secs(2);
@@ -47,11 +47,6 @@ pub enum Error {
     #[error("cannot start QEMU ({})", program.display())]
     Start {
         program: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("cannot use {}", path.display())]
-    File {
-        path: PathBuf,
         source: std::io::Error,
     },
     #[error("QEMU ended before the command did ({reason}){console}")]
@@ -199,7 +194,7 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
     plugin.push(",record=");
     plugin.push(&files.record);
     let mut arguments: Vec<OsString> = Vec::new();
-    for fixed in setup.arch.machine().iter().chain(&[
+    for fixed in arch::board(setup.arch).iter().chain(&[
         "-nodefaults",
         "-no-user-config",
         "-display",
@@ -225,7 +220,7 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         ("-initrd", files.image.into()),
         (
             "-append",
-            setup.arch.kernel_arguments(setup.governor).into(),
+            arch::kernel_arguments(setup.arch, setup.governor).into(),
         ),
     ] {
         arguments.push(option.into());

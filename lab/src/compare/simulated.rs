@@ -8,30 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-use super::args::{default_kit, machines_dir};
-use super::batch::{jobs, side_by_side, Interrupt};
-use super::description::Description;
-use super::flat::Variant;
-use super::kit::Kit;
-use super::{guest, in_guest, simulate, Base, Error, Job, AGENT};
-use crate::compare::engine::{Results, Watch};
-use crate::compare::machine::{Kind, Machine, CONTROL};
-use crate::compare::plan::{self, order, Plan, Programs, Resolved};
-use crate::compare::record::{parse_metrics, Metric, Outcome, Run};
-
-/// The kernel's own scheduler with every CPU always at its highest speed: what
-/// no scheduler can be much better than.
-pub const LIMIT: &str = "limit";
+use super::plan::{self, order, Plan, Resolved};
+use super::runs::{Outcome, Results, Run, Watch};
+use super::testbed::{Kind, Machine, CONTROL, LIMIT};
+use crate::schedulers::{Programs, Scheduler};
+use crate::sim::batch::{jobs, side_by_side, Interrupt};
+use crate::sim::description::Description;
+use crate::sim::error::Error;
+use crate::sim::flat::Variant;
+use crate::sim::folders::{default_kit, machines_dir};
+use crate::sim::guest;
+use crate::sim::job::{self, in_guest, make_folder, simulate, Base, Job, AGENT};
+use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
+use freqlock::lab_args::CompareArgs;
 
 /// The kernel's own scheduler with the workload on one CPU.
 const PINNED: &str = "pinned";
-
-/// Start times differ by less than this, which is a few ticks of the kernel and
-/// half of the slowest machine's way to its highest frequency.
-const SHIFT_US: u64 = 16_000;
-
-/// No workload takes longer by the machine's own time.
-pub(super) const LIMIT_S: u64 = 3600;
 
 /// What is compared on: one machine with one image.
 pub struct Simulation {
@@ -51,18 +43,17 @@ struct Wanted {
 }
 
 impl Simulation {
-    pub fn new(name: &str, args: &crate::compare::Args) -> Result<Self, Error> {
+    pub fn new(name: &str, args: &CompareArgs) -> Result<Self, Error> {
         let dir = machines_dir(None)?;
         let mut machine = Description::load(name, &dir)?;
         if let Some(cpus) = args.cpus {
             machine = machine.cut(cpus).map_err(Error::Usage)?;
         }
         if let Some(to) = &args.record {
-            super::make_folder(to)?;
+            make_folder(to)?;
         }
-        let kit = Kit::load(&default_kit(&dir, args.arch), args.arch)?;
         Ok(Self {
-            base: Arc::new(Base::new(kit)?),
+            base: Arc::new(Base::load(&default_kit(&dir, args.arch), args.arch)?),
             machine,
             migration_cost: args.migration_cost,
             timeout: args.timeout(),
@@ -71,11 +62,7 @@ impl Simulation {
     }
 
     /// The plan, with the schedulers that are in the image.
-    pub fn plan(
-        &self,
-        args: &crate::compare::Args,
-        bench: &[PathBuf],
-    ) -> Result<Resolved, plan::Error> {
+    pub fn plan(&self, args: &CompareArgs, bench: &[PathBuf]) -> Result<Resolved, plan::Error> {
         let find = |name: &str| self.base.has(name).then(|| PathBuf::from(name));
         let programs = Programs {
             ours: Path::new(AGENT),
@@ -180,7 +167,7 @@ impl Simulation {
         plan: &Plan,
         wanted: &Wanted,
         job: &Job,
-        outcome: &super::Outcome,
+        outcome: &job::Outcome,
     ) -> Result<(), Error> {
         let Some(to) = &self.record else {
             return Ok(());
@@ -189,8 +176,8 @@ impl Simulation {
             .join(&plan.workloads[wanted.workload].name)
             .join(folder_name(&plan.schedulers[wanted.scheduler].label))
             .join(job.seed.to_string());
-        super::make_folder(&to)?;
-        super::keep(&to, &self.base, job, outcome)
+        make_folder(&to)?;
+        job::keep(&to, &self.base, job, outcome)
     }
 
     /// Makes all runs of a plan, `jobs` at a time.
@@ -251,7 +238,7 @@ fn on_control(plan: &Plan) -> Option<Plan> {
     let mut plan = plan.clone();
     plan.schedulers
         .retain(|scheduler| ![LIMIT, PINNED].contains(&scheduler.label.as_str()));
-    let found = |scheduler: &plan::Scheduler| scheduler.label == baseline;
+    let found = |scheduler: &Scheduler| scheduler.label == baseline;
     plan.baseline = plan.schedulers.iter().position(found)?;
     (plan.schedulers.len() > 1).then_some(plan)
 }
@@ -265,40 +252,16 @@ fn folder_name(label: &str) -> String {
         .collect()
 }
 
-/// When the workload of a round starts. The factor has no part in common with
-/// the length, so that many rounds cover it evenly.
-pub(super) fn shift_us(round: u32) -> u64 {
-    u64::from(round) * 6_337 % SHIFT_US
-}
-
 /// The name in what the guest says is loaded.
 fn ops(loaded: &str) -> Option<String> {
     let name = loaded.split(' ').nth(1)?;
     (name != "-").then(|| name.into())
 }
 
-pub(super) fn measured(report: &guest::Report) -> Result<Vec<Metric>, String> {
-    if report.status != 0 {
-        let stderr = String::from_utf8_lossy(&report.stderr);
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        return Err(match last {
-            Some(line) => format!("exit status {}: {}", report.status, line.trim()),
-            None => format!("exit status {}, without a word", report.status),
-        });
-    }
-    parse_metrics(&String::from_utf8_lossy(&report.stdout))
-}
-
-/// A failure with the console's lines would not go into a table.
-pub(super) fn one_line(error: &Error) -> String {
-    let text = error.to_string();
-    text.lines().next().unwrap_or_default().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::plan::{Scheduler, Workload};
+    use crate::compare::plan::Workload;
 
     fn plan(schedulers: usize, rounds: u32) -> Plan {
         Plan {
@@ -355,16 +318,6 @@ mod tests {
     }
 
     #[test]
-    fn start_times_cover_their_range_evenly() {
-        let mut shifts: Vec<u64> = (0..10).map(shift_us).collect();
-        assert_eq!(shifts[0], 0, "the first is an ordinary run");
-        shifts.sort();
-        shifts.push(SHIFT_US);
-        let widest = shifts.windows(2).map(|pair| pair[1] - pair[0]).max();
-        assert!(widest < Some(SHIFT_US / 4), "{shifts:?}");
-    }
-
-    #[test]
     fn a_label_makes_one_folder() {
         assert_eq!(folder_name("scx_bpfland#2"), "scx_bpfland#2");
         assert_eq!(
@@ -374,20 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_workload_gives_its_last_words() {
-        let report = |status, stdout: &str, stderr: &str| guest::Report {
-            status,
-            loaded: "disabled - 0".into(),
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-        };
-        let metrics = measured(&report(0, "time 5 ms lower\n", "")).unwrap();
-        assert_eq!((metrics[0].name.as_str(), metrics[0].value), ("time", 5.0));
-        assert_eq!(
-            measured(&report(1, "time 5 ms lower\n", "a\nb\n\n")).unwrap_err(),
-            "exit status 1: b"
-        );
-        assert!(measured(&report(0, "", "")).is_err());
+    fn what_is_loaded_has_a_name() {
         assert_eq!(ops("disabled - 0"), None);
         assert_eq!(
             ops("enabled bpfland_1.1.4 1").as_deref(),

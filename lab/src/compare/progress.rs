@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::engine::Watch;
 use super::plan::Plan;
-use super::record::{Outcome, Run};
-use crate::output;
-use crate::units::time;
+use super::runs::{Outcome, Run, Watch};
+use freqlock::output;
+use freqlock::units::time;
 
 pub struct Progress {
     bar: ProgressBar,

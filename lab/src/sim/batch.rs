@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::qemu;
-use crate::compare::process::Event;
+use crate::process::Event;
 
 /// Ends all machines that are running, and lets none start any more.
 #[derive(Clone, Default)]
@@ -25,19 +25,19 @@ impl Interrupt {
         }
     }
 
-    pub(super) fn happened(&self) -> bool {
+    pub fn happened(&self) -> bool {
         let inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0
     }
 
-    pub(super) fn tell(&self, sender: Sender<Event>) {
+    pub fn tell(&self, sender: Sender<Event>) {
         let mut inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         inner.1.push(sender);
     }
 }
 
 /// How many machines with so much memory this host can run at a time.
-pub(super) fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
+pub fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
     let each = u64::from(memory_mb) + qemu::OVERHEAD_MB;
     let room = usize::try_from(qemu::available_mb() / each).unwrap_or(usize::MAX);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -48,7 +48,7 @@ pub(super) fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
 /// begin and, with the result, each end. The results are in the order of `all`,
 /// whichever was ready first; there is none for what Ctrl-C has ended or kept
 /// from beginning, since that says nothing about a scheduler.
-pub(super) fn side_by_side<T: Sync, R: Send>(
+pub fn side_by_side<T: Sync, R: Send>(
     all: &[T],
     jobs: usize,
     interrupt: &Interrupt,

@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 use comfy_table::{presets, CellAlignment, Table};
 
-use super::machine::CONTROL;
-use super::record::{Better, Record, Row};
-use super::stats::{Estimate, Verdict, MIN_RUNS};
-use crate::machine::compare::LIMIT;
+use super::results::{Record, Row};
+use super::testbed::{CONTROL, LIMIT};
+use crate::figures::Better;
+use freqlock::estimate::{Estimate, Verdict, MIN_RUNS};
 
 const HEADER: [&str; 8] = [
     "metric",
@@ -244,7 +244,7 @@ mod tests {
     use super::super::tests::{record, run};
     use super::*;
 
-    fn rounds(scheduler: &str, values: &[f64]) -> Vec<super::super::record::Run> {
+    fn rounds(scheduler: &str, values: &[f64]) -> Vec<super::super::runs::Run> {
         (1..)
             .zip(values)
             .map(|(round, value)| run("forkwait", scheduler, round, Some(*value)))

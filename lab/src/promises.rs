@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::cost::Cost;
-use crate::memory::{self, Memory};
-use crate::observe::Report;
+use freqlock::cost::Cost;
+use freqlock::memory::{self, Memory};
+use freqlock::observe::Report;
 
 /// The scheduler that promises are made for, unless they name another mode.
 const OURS: &str = "auto";

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The agent of scx_freqlock: all that runs in user space and is not the
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
+//!
+//! Three floors, of which each uses those below it only: [`commands`], which ask and print;
+//! what talks, [`control`], [`stats`], [`look`], [`openmetrics`] and [`notify`]; and the
+//! rest, which knows of no socket.
 
 pub mod adapt;
 pub mod calibrate;
 mod cgroups;
+pub mod commands;
 pub mod context;
 pub mod control;
 pub mod cost;
 pub mod cpus;
+pub mod ending;
 pub mod estimate;
 pub mod foreign;
 pub mod freq;
@@ -20,6 +26,7 @@ pub mod intf;
 pub mod knobs;
 pub mod lab_args;
 pub mod locks;
+pub mod look;
 pub mod memory;
 pub mod metrics;
 pub mod mode;
@@ -31,12 +38,11 @@ pub mod output;
 pub mod predictions;
 pub mod preflight;
 pub mod raw;
-pub mod report;
+pub mod settings;
 pub mod spelling;
 pub mod stats;
 #[cfg(test)]
 mod table;
 pub mod telemetry;
-pub mod top;
 pub mod topology;
 pub mod units;

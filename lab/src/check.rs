@@ -12,13 +12,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use serde::Deserialize;
-
+use crate::recorded::{differences, Case, Inputs, Recorded, Wrong, PROJECT};
 use crate::sim;
 use crate::sim::batch::{jobs, side_by_side, Interrupt};
 use crate::sim::description::Description;
@@ -59,104 +58,6 @@ impl Error {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
-    #[error("cannot read the recorded times {}: {reason}", path.display())]
-    Times { path: PathBuf, reason: String },
-    #[error("{}: {what} has no seeds: write ns = [0, 0] for two", path.display())]
-    NoSeeds { path: PathBuf, what: String },
-}
-
-/// What is recorded: what times depend on beside the project, and the times.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-struct Recorded {
-    inputs: Inputs,
-    #[serde(rename = "case")]
-    cases: Vec<Case>,
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    machine: String,
-    workload: String,
-    #[serde(default)]
-    parameters: Vec<String>,
-    scheduler: String,
-    /// By seed, from 1 on.
-    ns: Vec<u64>,
-}
-
-impl Case {
-    fn what(&self) -> String {
-        let mut what = format!("{}, {}", self.machine, self.workload);
-        for parameter in &self.parameters {
-            what.push(' ');
-            what.push_str(parameter);
-        }
-        what
-    }
-
-    fn name(&self, seed: u32) -> String {
-        format!("{}, {}, seed {seed}", self.what(), self.scheduler)
-    }
-}
-
-impl Recorded {
-    fn load(path: &Path) -> Result<Self, Wrong> {
-        let unusable = |reason: String| Wrong::Times {
-            path: path.into(),
-            reason,
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-        let recorded: Self =
-            toml::from_str(&text).map_err(|error| unusable(error.message().into()))?;
-        match recorded.cases.iter().find(|case| case.ns.is_empty()) {
-            Some(case) => Err(Wrong::NoSeeds {
-                path: path.into(),
-                what: format!("{}, {}", case.what(), case.scheduler),
-            }),
-            None => Ok(recorded),
-        }
-    }
-
-    fn text(&self) -> String {
-        let quoted = |text: &str| toml::Value::String(text.into()).to_string();
-        let mut out = String::from(HEADER);
-        for (name, value) in &self.inputs {
-            // Writing to a string cannot fail.
-            writeln!(out, "{name} = {}", quoted(value)).ok();
-        }
-        for case in &self.cases {
-            writeln!(out, "\n[[case]]\nmachine = {}", quoted(&case.machine)).ok();
-            writeln!(out, "workload = {}", quoted(&case.workload)).ok();
-            if !case.parameters.is_empty() {
-                let all: Vec<_> = case.parameters.iter().map(|p| quoted(p)).collect();
-                writeln!(out, "parameters = [{}]", all.join(", ")).ok();
-            }
-            writeln!(out, "scheduler = {}", quoted(&case.scheduler)).ok();
-            let all: Vec<_> = case.ns.iter().map(u64::to_string).collect();
-            writeln!(out, "ns = [{}]", all.join(", ")).ok();
-        }
-        out
-    }
-}
-
-const HEADER: &str = "\
-# SPDX-License-Identifier: GPL-2.0-only
-# Times of simulated machines, in nanoseconds, by seed: scripts/machine check
-# compares with them. Written by scripts/machine check --record, after a change
-# that is meant to change them. A new case is written by hand, with ns = [0, 0]
-# for two seeds, and then recorded.
-
-# What they depend on; project: what of it is bpf/, machine/ and bench/.
-[inputs]
-";
-
-/// The input that is changed on purpose only.
-const PROJECT: &str = "project";
-
 /// One run that is to be made, and its result.
 #[derive(Clone, Copy)]
 struct Wanted {
@@ -168,8 +69,6 @@ struct Ran {
     wanted: Wanted,
     result: Result<u64, String>,
 }
-
-type Inputs = BTreeMap<String, String>;
 
 /// What the times depend on.
 fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::error::Error> {
@@ -196,21 +95,6 @@ fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::e
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into())
-}
-
-/// A line for each that is another.
-fn differences(recorded: &Inputs, here: &Inputs) -> Vec<String> {
-    let mut names: Vec<_> = recorded.keys().chain(here.keys()).collect();
-    names.sort();
-    names.dedup();
-    names
-        .into_iter()
-        .filter(|name| *name != PROJECT && recorded.get(*name) != here.get(*name))
-        .map(|name| {
-            let value = |all: &Inputs| all.get(name).map_or("none", String::as_str).to_string();
-            format!("{name} {}, recorded with {}", value(here), value(recorded))
-        })
-        .collect()
 }
 
 struct Check<'a> {

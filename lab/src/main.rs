@@ -8,6 +8,7 @@ mod compare;
 mod figures;
 mod process;
 mod promises;
+mod recorded;
 mod schedulers;
 mod sim;
 

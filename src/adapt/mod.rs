@@ -24,7 +24,7 @@ mod view;
 
 pub use adapter::{Adapter, Tuning};
 pub use score::Done;
-pub use view::{AdaptArgs, ContextState, Decision, Status};
+pub use view::{ContextState, Decision, Status};
 
 use crate::mode::Mode;
 

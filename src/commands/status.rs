@@ -2,31 +2,13 @@
 //! `scx_freqlock status`: which scheduler is in charge, and of ours how it runs. What the
 //! kernel tells, anybody is told; the rest is told to root.
 
-use super::client::{ask, unexpected};
-use super::{Answer, Assignment, Request};
+use crate::control::{ask, unexpected, Answer, Request, Running};
 use crate::foreign::Foreign;
 use crate::output::{self, Format};
 use crate::{preflight, stats};
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
-
-/// What the running agent says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
-    pub version: String,
-    pub pid: u32,
-    /// Since it was loaded first.
-    pub uptime_s: u64,
-    /// In force for tasks in no context.
-    pub mode: String,
-    /// Sources of speed, costs of moves, hooks and what the kernel lacks for them, one line
-    /// each.
-    pub about: Vec<String>,
-    pub contexts: String,
-    /// Knobs that are not at their defaults.
-    pub knobs: Vec<Assignment>,
-}
 
 #[derive(Debug, Serialize)]
 struct Status {
@@ -124,6 +106,7 @@ fn time_up(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Assignment;
 
     fn status(sched_ext: Option<&str>, scheduler: Option<&str>, running: bool) -> Status {
         Status {

@@ -2,7 +2,7 @@
 //! Takes in what the BPF side tells of tasks: a ring buffer of those that exited,
 //! another of priority inversions, and an iterator over those that live.
 
-use crate::bpf_skel::BpfMaps;
+use super::skel::BpfMaps;
 use anyhow::{Context, Result};
 use crossbeam::channel::{bounded, Receiver};
 use freqlock::telemetry::{Collector, Episode, Task};

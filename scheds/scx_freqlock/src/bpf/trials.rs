@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! --adapt on the BPF side: what was done in each context, and the modes in force.
 
-use crate::bpf_skel::BpfSkel;
+use super::skel::BpfSkel;
 use anyhow::{Context, Result};
 use freqlock::adapt::Done;
 use freqlock::control::Settings;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! All that is known of the running scheduler at one moment.
 
-use super::{Cpus, Telemetry};
 use crate::locks::LockProfiles;
 use crate::metrics::Metrics;
 use crate::stats::{self, target};
+use crate::telemetry::{Cpus, Telemetry};
 
 #[derive(Clone, Debug, Default)]
 pub struct Look {

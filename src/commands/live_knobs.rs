@@ -2,21 +2,15 @@
 //! The commands that ask a running scheduler for its knobs and contexts.
 
 use super::keys::{Keys, SETTABLE};
-use super::{find, names, Answer, Assignment, Change, Error, Request, MODE, SOCKET};
-use crate::adapt::{AdaptArgs, Status};
+use crate::adapt::Status;
+use crate::control::{ask, unexpected, Answer, Change, Request};
 use crate::number::whole;
 use crate::output::{self, Format};
-use crate::stats;
-use anyhow::{bail, Context, Result};
+use crate::settings::{find, names, Assignment, Error, MODE};
+use anyhow::Result;
 use clap::Args;
 use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
-
-/// A scheduler that loads itself again answers after that.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Change knobs of the running scheduler
 ///
@@ -99,6 +93,15 @@ impl Serialize for Values {
     }
 }
 
+/// Print the modes that --adapt has found for each context
+///
+/// And what it tries now, and its latest decisions.
+#[derive(Debug, Args)]
+pub struct AdaptArgs {
+    #[command(flatten)]
+    pub format: Format,
+}
+
 /// Prints what --adapt has found and decided.
 pub fn adapt(args: &AdaptArgs) -> Result<()> {
     output::show(args.format.json, &adaptive()?, |status| status.to_string())
@@ -167,31 +170,4 @@ fn print_changes(format: &Format, changes: &[Change]) -> Result<()> {
     output::show(format.json, &changes, |changes| {
         changes.iter().map(|change| format!("{change}\n")).collect()
     })
-}
-
-pub(super) fn unexpected<T>(answer: Answer) -> Result<T> {
-    match answer {
-        Answer::Error(why) => bail!(why),
-        other => bail!("the scheduler answered something else: {other:?}"),
-    }
-}
-
-pub(super) fn ask(request: &Request) -> Result<Answer> {
-    let stream = UnixStream::connect(SOCKET).map_err(|error| match error.kind() {
-        // Another scheduler may be.
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => stats::running()
-            .err()
-            .unwrap_or_else(|| stats::Error::NoAnswer(format!("nobody listens at {SOCKET}"))),
-        _ => stats::Error::of(&error.into()),
-    })?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut line = serde_json::to_string(request)?;
-    line.push('\n');
-    (&stream).write_all(line.as_bytes())?;
-    let mut answer = String::new();
-    BufReader::new(&stream)
-        .read_line(&mut answer)
-        .context("the running scx_freqlock does not answer")?;
-    serde_json::from_str(&answer)
-        .with_context(|| format!("the running scx_freqlock answers `{}`", answer.trim()))
 }

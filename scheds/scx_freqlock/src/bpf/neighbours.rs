@@ -2,8 +2,8 @@
 //! Has the BPF side end a period now and then, and makes a page of CPUs to count on of
 //! what it entered (bpf/neighbours.bpf.c). Without a page scheduling goes on.
 
-use crate::bpf_skel::BpfSkel;
-use crate::telemetry;
+use super::rings;
+use super::skel::BpfSkel;
 use anyhow::{Context, Result};
 use crossbeam::channel::{never, tick, Receiver};
 use freqlock::cpus::{Living, Publisher};
@@ -99,5 +99,5 @@ fn publisher(skel: &BpfSkel) -> Result<Publisher> {
 fn living(skel: &BpfSkel) -> Result<Vec<Living>> {
     let link = skel.links.process_records.as_ref();
     let link = link.context("no iterator over processes")?;
-    Ok(Living::from_records(&telemetry::records(link)?))
+    Ok(Living::from_records(&rings::records(link)?))
 }

@@ -2,9 +2,11 @@
 //! What `top` shows, as text and drawn, and what its keys change.
 
 use crate::cgroups::Cgroups;
+use crate::commands::lock_table::{self, Choice, Sort};
 use crate::foreign::{Escaped, Foreign};
-use crate::locks::{self, Choice, Names, Sort};
-use crate::telemetry::{By, Cpu, Filter, Look, Order, Report};
+use crate::locks::Names;
+use crate::look::Look;
+use crate::telemetry::{By, Cpu, Filter, Order, Report};
 use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
@@ -196,7 +198,7 @@ impl Screen {
             Some(Ok(before)) => now.since(before),
             _ => now.clone(),
         };
-        locks::table(&since, &choice, &mut self.names)
+        lock_table::table(&since, &choice, &mut self.names)
     }
 
     /// Names of the tasks that run, by PID.

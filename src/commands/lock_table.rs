@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which locks, in which order, and the table of them, for `scx_freqlock locks` and `top`.
 
-use super::names::Names;
-use super::{LockProfile, LockProfiles};
 use crate::foreign::Foreign;
 use crate::interval;
+use crate::locks::{LockProfile, LockProfiles, Names};
 use crate::number::whole;
 use crate::output;
 use crate::stats::{self, target};

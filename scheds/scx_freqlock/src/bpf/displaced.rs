@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who enqueues anew what real-time and deadline tasks displace (bpf/rt.bpf.c).
 
-use crate::bpf_skel::OpenBpfSkel;
+use super::skel::OpenBpfSkel;
 use anyhow::Result;
 use scx_utils::compat::SCX_OPS_ALWAYS_ENQ_IMMED;
 use scx_utils::ksym_exists;

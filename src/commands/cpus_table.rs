@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock cpus`: the CPUs that a process or cgroup can count on, and why.
 
-use super::count::Figures;
-use super::mask::{Mask, MOST};
-use super::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
-use super::quota::{Hierarchy, Limit};
-use super::PATH;
+use crate::cpus::count::Figures;
+use crate::cpus::mask::{Mask, MOST};
+use crate::cpus::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
+use crate::cpus::quota::{Hierarchy, Limit};
+use crate::cpus::PATH;
 use crate::foreign::{Escaped, Foreign};
 use crate::number::whole;
 use crate::output::{self, Format};

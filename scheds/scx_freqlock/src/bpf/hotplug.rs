@@ -2,7 +2,7 @@
 //! Which CPUs there are and where, as the BPF side is told: at start, and when some have
 //! come or gone. It does by itself what cannot wait (bpf/hotplug.bpf.c).
 
-use crate::bpf_skel::{types, BpfSkel};
+use super::skel::{types, BpfSkel};
 use crate::opts::RunOpts;
 use anyhow::{Context, Result};
 use freqlock::freq::{Counters, Events};

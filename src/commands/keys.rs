@@ -2,9 +2,9 @@
 //! Keys and their values on the command line: parsed with errors that say more than
 //! clap's, and listed for the completions of shells.
 
-use super::{Error, MODE};
 use crate::knobs::KNOBS;
 use crate::mode::Mode;
+use crate::settings::{Error, MODE};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 /// A parser, and what it takes.
 #[derive(Clone)]
-pub(super) struct Keys<T> {
+pub struct Keys<T> {
     parse: fn(&str) -> Result<T, Error>,
     values: fn() -> Vec<&'static str>,
 }
@@ -38,7 +38,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Keys<T> {
 
 /// What `set` takes, as KEY=VALUE: every mode, both values of what is on or off, and of
 /// all else the default, to begin with.
-pub(super) static SETTABLE: LazyLock<Vec<String>> = LazyLock::new(|| {
+pub static SETTABLE: LazyLock<Vec<String>> = LazyLock::new(|| {
     let modes = Mode::value_variants()
         .iter()
         .map(|mode| format!("{MODE}={}", mode.name()));
@@ -57,7 +57,7 @@ pub(super) static SETTABLE: LazyLock<Vec<String>> = LazyLock::new(|| {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Assignment;
+    use crate::settings::Assignment;
 
     #[test]
     fn what_is_offered_can_be_set() {

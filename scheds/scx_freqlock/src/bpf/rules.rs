@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Contexts on the BPF side: how they get there, and what it has of a task.
 
-use crate::bpf_skel::{types, BpfSkel};
+use super::skel::{types, BpfSkel};
 use anyhow::{Context, Result};
 use freqlock::context::{InForce, Seen};
 use freqlock::knobs::Tunables;

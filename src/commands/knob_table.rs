@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock knobs`: the table of knobs, for people and as JSON. It needs no scheduler.
 
-use super::{text, MODE};
 use crate::knobs::{Tunables, KNOBS};
 use crate::mode::Mode;
 use crate::output::{self, Format};
+use crate::settings::{text, MODE};
 use crate::units::wrapped;
 use anyhow::Result;
 use clap::ValueEnum;

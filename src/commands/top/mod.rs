@@ -6,9 +6,10 @@
 mod screen;
 
 use crate::interval;
+use crate::look::Look;
 use crate::number::whole;
 use crate::output;
-use crate::telemetry::{By, Filter, Look};
+use crate::telemetry::{By, Filter};
 use anyhow::{Context, Result};
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
-//! a CPU is after it has been idle and for how long ([`floor`]), what active cores lose to
-//! each other ([`turbo`]), and what a move costs a task ([`moves`]). All time equal chunks of
-//! work ([`chunks`]).
+//! a CPU is after it has been idle and for how long (`floor`), what active cores lose to
+//! each other (`turbo`), and what a move costs a task (`moves`). All time equal chunks of
+//! work (`chunks`).
 
 mod chunks;
 mod floor;

@@ -2,8 +2,8 @@
 //! Knobs and contexts while the scheduler runs: what may be asked of it over a UNIX
 //! socket.
 //!
-//! [`protocol`] is what is asked and answered, [`state`] decides what a request does,
-//! [`server`] listens, and [`ask`] is the other side, for the commands.
+//! `protocol` is what is asked and answered, `state` decides what a request does,
+//! `server` listens, and [`ask`] is the other side, for the commands.
 
 mod ask;
 #[cfg(test)]

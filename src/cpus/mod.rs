@@ -3,9 +3,9 @@
 //! what its neighbours want. Published for programs in a page of memory
 //! (lib/cpus_page.h), and for people by `scx_freqlock cpus`.
 //!
-//! [`ledger`] reads what the BPF side entered for a period, [`keeper`] knows who there is,
-//! [`quota`] what cgroups allow, [`count`] makes CPUs of that, [`share`] being the
-//! arithmetic, [`page`] is what others see. [`ignored`] is what cgroups ask of the scheduler in
+//! `ledger` reads what the BPF side entered for a period, `keeper` knows who there is,
+//! `quota` what cgroups allow, `count` makes CPUs of that, `share` being the
+//! arithmetic, `page` is what others see. [`ignored`] is what cgroups ask of the scheduler in
 //! vain.
 
 pub(crate) mod count;

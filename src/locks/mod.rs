@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Locks that tasks wait for: by which hooks their holders are found ([`hooks`]),
-//! the profile that the scheduler keeps of each ([`profile`]), and the names of
-//! addresses in it ([`names`]).
+//! Locks that tasks wait for: by which hooks their holders are found (`hooks`),
+//! the profile that the scheduler keeps of each (`profile`), and the names of
+//! addresses in it (`names`).
 
 mod hooks;
 mod names;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler knows of each task ([`task`]) and of priority inversions
-//! ([`episode`]); what the agent keeps of tasks that are gone ([`collect`]); figures
-//! added up, chosen and sorted ([`line`]); and tables of that ([`summary`]).
+//! What the scheduler knows of each task (`task`) and of priority inversions
+//! (`episode`); what the agent keeps of tasks that are gone (`collect`); figures
+//! added up, chosen and sorted ([`line`]); and tables of that (`summary`).
 
 mod collect;
 mod cpu;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock top`: CPUs, tasks, locks, inversions and statistics of the running
 //! scheduler, again and again. What is on the screen and what keys do is decided in
-//! [`screen`]; here it meets the terminal, and where there is none, plain text.
+//! `screen`; here it meets the terminal, and where there is none, plain text.
 
 mod screen;
 

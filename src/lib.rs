@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The agent of scx_freqlock: all that runs in user space and is not the
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
+//!
+//! Three floors, of which each uses those below it only: [`commands`], which ask and print;
+//! what talks, [`control`], [`stats`], [`look`], [`openmetrics`] and [`notify`]; and the
+//! rest, which knows of no socket.
 
 pub mod adapt;
 pub mod calibrate;
 mod cgroups;
-pub mod compare;
+pub mod commands;
 pub mod context;
 pub mod control;
 pub mod cost;
 pub mod cpus;
+pub mod ending;
+pub mod estimate;
 pub mod foreign;
 pub mod freq;
 #[cfg(test)]
@@ -18,12 +24,12 @@ pub mod histogram;
 pub mod interval;
 pub mod intf;
 pub mod knobs;
+pub mod lab_args;
 pub mod locks;
-pub mod machine;
+pub mod look;
 pub mod memory;
 pub mod metrics;
 pub mod mode;
-mod names;
 pub mod notify;
 pub mod number;
 pub mod observe;
@@ -31,13 +37,12 @@ pub mod openmetrics;
 pub mod output;
 pub mod predictions;
 pub mod preflight;
-pub mod promises;
 pub mod raw;
-pub mod report;
+pub mod settings;
+pub mod spelling;
 pub mod stats;
 #[cfg(test)]
 mod table;
 pub mod telemetry;
-pub mod top;
 pub mod topology;
 pub mod units;

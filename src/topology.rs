@@ -402,7 +402,8 @@ mod tests {
         assert_eq!(many.groups.len(), 16);
         let ids = |node| {
             let cpus = many.cpus.iter().filter(move |c| c.node == node);
-            cpus.map(|c| c.group).collect::<std::collections::BTreeSet<u32>>()
+            cpus.map(|c| c.group)
+                .collect::<std::collections::BTreeSet<u32>>()
         };
         assert!(ids(0).iter().eq(&Vec::from_iter(0..8)));
         assert!(ids(1).iter().eq(&Vec::from_iter(8..16)));

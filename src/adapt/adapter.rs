@@ -7,7 +7,7 @@ use super::score::Done;
 use super::trial::{Outcome, Trial, MOST_AGAINST, PAIRS};
 use super::view::{ContextState, Decision, Status};
 use super::Group;
-use crate::compare::stats::Estimate;
+use crate::estimate::Estimate;
 use crate::knobs::Tunables;
 use crate::mode::Mode;
 use fastrand::Rng;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `--adapt`: the mode of each context is found by trial.
 //!
-//! A [`trial`] interleaves short slots of the mode in force with slots of a candidate, in
-//! pairs, and compares their [`score`], the time that it took to get a unit of work done.
+//! A `trial` interleaves short slots of the mode in force with slots of a candidate, in
+//! pairs, and compares their `score`, the time that it took to get a unit of work done.
 //! A candidate that is better by a margin, and so in all pairs but one, takes its place.
 //! One context at a time is on trial; each candidate in turn is a round, and the more
-//! rounds change nothing, the longer is the rest until the next, by [`pace`], which also
-//! bounds the time on trial. [`adapter`] is all of that together: it decides, and knows
-//! neither BPF nor a clock; [`view`] is what people and scripts get to see of it.
+//! rounds change nothing, the longer is the rest until the next, by `pace`, which also
+//! bounds the time on trial. `adapter` is all of that together: it decides, and knows
+//! neither BPF nor a clock; `view` is what people and scripts get to see of it.
 //!
 //! Who takes part: the tasks in no context, and each context that sets no `mode`, each
 //! with a mode of its own. What somebody has set is left alone: a context with a `mode`,
@@ -24,7 +24,7 @@ mod view;
 
 pub use adapter::{Adapter, Tuning};
 pub use score::Done;
-pub use view::{AdaptArgs, ContextState, Decision, Status};
+pub use view::{ContextState, Decision, Status};
 
 use crate::mode::Mode;
 

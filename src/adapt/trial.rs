@@ -7,7 +7,7 @@
 //! candidate that is no better has probability 11/1024. A drift from slot to slot, and
 //! what a slot leaves to the next one, meet both alike.
 
-use crate::compare::stats::{estimate, Estimate};
+use crate::estimate::{estimate, Estimate};
 use crate::mode::Mode;
 use fastrand::Rng;
 

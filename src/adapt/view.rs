@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is told of trials: each decision as a line, and all of it as a table.
 
-use crate::output::Format;
 use crate::units::utc;
-use clap::Args;
 use comfy_table::{presets, Table};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Print the modes that --adapt has found for each context
-///
-/// And what it tries now, and its latest decisions.
-#[derive(Debug, Args)]
-pub struct AdaptArgs {
-    #[command(flatten)]
-    pub format: Format,
-}
 
 /// What became of one trial. Scores are medians of its slots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@
 //! both ways: an interrupt keeps an idle CPU warm, and whatever else runs makes
 //! chunks longer.
 
-use super::{chunks, median, stay_on, FULL};
+use super::chunks::{chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::thread::JoinHandle;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
-//! a CPU is after it has been idle and for how long ([`floor`]), what active cores lose to
-//! each other ([`turbo`]), and what a move costs a task ([`moves`]). All time equal chunks of
-//! work.
+//! a CPU is after it has been idle and for how long (`floor`), what active cores lose to
+//! each other (`turbo`), and what a move costs a task (`moves`). All time equal chunks of
+//! work (`chunks`).
 
+mod chunks;
 mod floor;
 mod moves;
 mod turbo;
@@ -11,14 +12,9 @@ mod turbo;
 pub use floor::Ramp;
 pub use moves::{Moves, COLD_KNOBS};
 
-use crate::intf;
 use crate::topology::Layout;
-use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-
-const FULL: u64 = intf::fl_consts_FL_FULL_SPEED as u64;
 
 /// What was found out; none where it was not asked for or could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,49 +41,12 @@ pub fn measure(layout: &Layout, with_ramp: bool) -> Measured {
     })
 }
 
-/// Keeps the calling thread on one CPU.
-fn stay_on(cpu: usize) -> Option<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu).ok()?;
-    sched_setaffinity(Pid::from_raw(0), &set).ok()
-}
-
-/// Some 2 ns a step at 3 GHz.
-fn chunk(steps: u32) {
-    let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
-    for _ in 0..steps {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-    }
-    black_box(x);
-}
-
-/// The durations of chunks of work, done for this long.
-fn chunks(until: Duration, steps: u32) -> Vec<Duration> {
-    let start = Instant::now();
-    let mut durations = Vec::with_capacity(4096);
-    let mut before = Duration::ZERO;
-    while before < until {
-        chunk(steps);
-        let now = start.elapsed();
-        durations.push(now - before);
-        before = now;
-    }
-    durations
-}
-
-/// Of an even number the shorter one.
-fn median(durations: &[Duration]) -> Option<Duration> {
-    let mut sorted = durations.to_vec();
-    sorted.sort();
-    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::chunks::FULL;
     use super::*;
     use crate::topology::Cpu;
+    use nix::sched::CpuSet;
 
     #[test]
     fn measures_this_machine_in_time() {

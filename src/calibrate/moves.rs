@@ -4,7 +4,7 @@
 //! each distance that the machine has, and what those passes take beyond the
 //! later ones is the cost.
 
-use super::{median, stay_on};
+use super::chunks::{median, stay_on};
 use crate::intf;
 use crate::topology::Layout;
 use std::hint::black_box;

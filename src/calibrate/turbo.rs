@@ -4,7 +4,7 @@
 //! fewer others work beside it. Whatever else runs makes chunks longer, never
 //! shorter, so the rounds with the shortest count.
 
-use super::{chunk, chunks, median, stay_on, FULL};
+use super::chunks::{chunk, chunks, median, stay_on, FULL};
 use crate::topology::Layout;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is so for one task: which context it is in, why, and the values of its knobs.
 
-use super::{Context, InForce};
-use crate::control::{field, text, MODE};
+use super::entry::Context;
+use super::in_force::InForce;
 use crate::foreign::{Escaped, Foreign};
 use crate::knobs::{Tunables, KNOBS};
 use crate::mode::Mode;
+use crate::settings::{field, text, MODE};
 use comfy_table::{presets, Table};
 use nix::unistd::{Uid, User};
 use serde::{Deserialize, Serialize};

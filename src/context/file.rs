@@ -2,18 +2,49 @@
 //! Files of contexts, read strictly: whatever is not known or cannot be meant is an
 //! error that says where, and what would do.
 
-use super::{Context, Contexts, Rule, Value, MAX_CONTEXTS};
-use crate::control::{check_value, MODE};
+use super::entry::{Context, Contexts, Value, MAX_CONTEXTS};
+use super::rule::Rule;
+use crate::foreign;
 use crate::knobs::{Knob, KNOBS};
-use crate::names::{did_you_mean, nearest};
+use crate::settings::{check_value, MODE};
+use crate::spelling::{did_you_mean, nearest};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
+
+/// Read at start where no other file is named, if it is there.
+pub const DEFAULT_FILE: &str = "/etc/scx_freqlock/contexts.toml";
+
+/// Why a file is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}", foreign::path(path))]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{}:{wrong}", foreign::path(path))]
+    Wrong { path: PathBuf, wrong: Wrong },
+}
+
+impl Contexts {
+    /// Reads a file; what is wrong with it is told with line and column.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = read(path).map_err(|source| Error::Read {
+            path: path.into(),
+            source,
+        })?;
+        parse(&text).map_err(|wrong| Error::Wrong {
+            path: path.into(),
+            wrong,
+        })
+    }
+}
 
 /// A file that is longer is none of ours.
 const MAX_BYTES: u64 = 1 << 20;

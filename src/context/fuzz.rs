@@ -5,7 +5,8 @@
 use super::*;
 use crate::control::{Answer, Peer, Request, Settings};
 use crate::fuzz::{changed, for_a_while};
-use crate::knobs::KNOBS;
+use crate::intf;
+use crate::knobs::{Tunables, KNOBS};
 use crate::mode::Mode;
 use clap::ValueEnum;
 use proptest::collection::vec;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The contexts that the BPF side has, and where they stand there.
 
-use super::{Context, Contexts, Error, DEFAULT_FILE};
+use super::entry::{Context, Contexts};
+use super::file::{Error, DEFAULT_FILE};
 use crate::foreign;
 use crate::intf;
 use crate::knobs::Tunables;

@@ -3,9 +3,10 @@
 
 use super::file::parse;
 use super::*;
-use crate::knobs::KNOBS;
+use crate::knobs::{Tunables, KNOBS};
 use crate::mode::Mode;
 use proptest::prelude::*;
+use std::path::Path;
 
 const GOOD: &str = r#"# Which services are special here.
 [[context]]

@@ -5,6 +5,10 @@
 use super::server::tests::{start, Running};
 use super::*;
 use crate::fuzz::{changed, for_a_while};
+use crate::knobs::KNOBS;
+use crate::mode::Mode;
+use crate::settings::{check_value, text, Assignment, MODE};
+use clap::ValueEnum;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

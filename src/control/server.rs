@@ -3,7 +3,7 @@
 //! runs the scheduler. What comes in is bounded in length, time and number, and
 //! waits on its own: scheduling goes on whatever happens here.
 
-use super::{Answer, Peer, Request};
+use super::protocol::{Answer, Peer, Request};
 use anyhow::{Context, Result};
 use crossbeam::channel::{bounded, Receiver, Sender};
 use log::warn;
@@ -224,9 +224,10 @@ fn tell(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
 pub(super) mod tests {
     use super::*;
     use crate::context::InForce;
-    use crate::control::{Assignment, Settings};
+    use crate::control::Settings;
     use crate::knobs::Tunables;
     use crate::mode::Mode;
+    use crate::settings::Assignment;
     use std::net::Shutdown;
     use tempfile::TempDir;
 

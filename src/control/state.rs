@@ -2,12 +2,12 @@
 //! The values and contexts in force and what became of them: requests that change them
 //! do so wholly or not at all, and those of knobs can be taken back one after the other.
 
-use super::status::Running;
-use super::{field, names, text, Answer, Assignment, Change, Error, Peer, Request, MODE};
+use super::protocol::{Answer, Change, Error, Peer, Request, Running};
 use crate::adapt::{Adapter, Decision, Done, Group, Status, Tuning};
 use crate::context::{Explained, InForce, Seen};
 use crate::knobs::Tunables;
 use crate::mode::Mode;
+use crate::settings::{field, names, text, Assignment, MODE};
 use anyhow::Result;
 use std::collections::VecDeque;
 use std::time::Instant;

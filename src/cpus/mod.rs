@@ -3,23 +3,21 @@
 //! what its neighbours want. Published for programs in a page of memory
 //! (lib/cpus_page.h), and for people by `scx_freqlock cpus`.
 //!
-//! [`ledger`] reads what the BPF side entered for a period, [`keeper`] knows who there is,
-//! [`quota`] what cgroups allow, [`count`] makes CPUs of that, [`share`] being the
-//! arithmetic, [`page`] is what others see, and [`client`] prints it. [`ignored`] is what
-//! cgroups ask of the scheduler in vain.
+//! `ledger` reads what the BPF side entered for a period, `keeper` knows who there is,
+//! `quota` what cgroups allow, `count` makes CPUs of that, `share` being the
+//! arithmetic, `page` is what others see. [`ignored`] is what cgroups ask of the scheduler in
+//! vain.
 
-mod client;
-mod count;
+pub(crate) mod count;
 mod ignored;
 mod keeper;
 mod layout;
 mod ledger;
-mod mask;
-mod page;
-mod quota;
+pub(crate) mod mask;
+pub(crate) mod page;
+pub(crate) mod quota;
 mod share;
 
-pub use client::{print, CpusArgs};
 pub use ignored::ignored;
 pub use ledger::Living;
 
@@ -32,7 +30,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Where the page is, `FL_CPUS_PATH`.
-const PATH: &str = "/run/scx_freqlock/cpus";
+pub const PATH: &str = "/run/scx_freqlock/cpus";
 
 /// All but what ran is looked up so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

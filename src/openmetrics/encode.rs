@@ -5,8 +5,9 @@
 use crate::cgroups::Cgroups;
 use crate::foreign::Foreign;
 use crate::histogram;
+use crate::look::Look;
 use crate::metrics::STATS;
-use crate::telemetry::{By, Filter, Look, Order, Report, TaskStats, TASK_STATS};
+use crate::telemetry::{By, Filter, Order, Report, TaskStats, TASK_STATS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};

@@ -4,13 +4,13 @@
 
 mod cache;
 mod encode;
-mod server;
+mod http;
 
-use crate::telemetry::Look;
+use crate::look::Look;
 use anyhow::{bail, Context, Result};
 use cache::Cached;
+use http::{Limits, Page, Server};
 use log::{info, warn};
-use server::{Limits, Page, Server};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;

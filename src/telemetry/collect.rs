@@ -3,7 +3,8 @@
 //! then by its name and cgroup, so that nothing is lost and memory is bounded; and
 //! the latest inversions.
 
-use super::{Episode, Task, TaskStats};
+use super::episode::Episode;
+use super::task::{Task, TaskStats};
 use crate::foreign::Foreign;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};

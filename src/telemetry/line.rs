@@ -2,7 +2,8 @@
 //! Lines of a report: figures of tasks added up by task, process, command or cgroup, of
 //! those that are wanted, in an order.
 
-use super::{Task, TaskStats, Telemetry, TASK_STATS};
+use super::collect::Telemetry;
+use super::task::{Task, TaskStats, TASK_STATS};
 use crate::cgroups::is_below;
 use crate::foreign::{Escaped, Foreign};
 use crate::number::whole;

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler knows of each task ([`task`]) and of priority inversions
-//! ([`episode`]); what the agent keeps of tasks that are gone ([`collect`]); figures
-//! added up, chosen and sorted ([`line`]); and the tables of it for people and scripts
-//! ([`report`]).
+//! What the scheduler knows of each task (`task`) and of priority inversions
+//! (`episode`); what the agent keeps of tasks that are gone (`collect`); figures
+//! added up, chosen and sorted ([`line`]); and tables of that (`summary`).
 
 mod collect;
 mod cpu;
 mod episode;
 mod line;
-mod look;
-mod report;
+mod summary;
 mod task;
 
 pub use collect::{Collector, Exited, Telemetry};
 pub use cpu::{Cpu, Cpus};
 pub use episode::Episode;
 pub use line::{By, Filter, Line, Order};
-pub use look::Look;
-pub use report::{print, Report, ReportArgs};
+pub use summary::Report;
 pub use task::{Task, TaskStat, TaskStats, TASK_STATS};

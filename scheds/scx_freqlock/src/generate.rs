@@ -2,9 +2,9 @@
 //! Manual pages and shell completions, made of the command line's definitions
 //! and of the table of knobs. `meson install` calls this; users need not.
 
-use crate::opts;
+use crate::opts::{self, GenerateOpts, Generated};
 use anyhow::{Context, Result};
-use clap::{Args, Command, Subcommand};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::roff::{bold, italic, roman, Roff};
 use clap_mangen::Man;
@@ -12,36 +12,18 @@ use freqlock::knobs::KNOBS;
 use freqlock::output;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const NAME: &str = env!("CARGO_PKG_NAME");
 
-/// Write manual pages, or print completions
-#[derive(Debug, Args)]
-pub struct GenerateOpts {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Write a manual page for each command into a folder
-    Man {
-        /// An existing folder
-        dir: PathBuf,
-    },
-    /// Print the completions of a shell
-    Completions { shell: Shell },
-}
-
 pub fn run(opts: &GenerateOpts) -> Result<()> {
     match &opts.what {
-        What::Man { dir } => {
+        Generated::Man { dir } => {
             let mut cmd = opts::command();
             cmd.build();
             write_pages(&cmd, dir)
         }
-        What::Completions { shell } => {
+        Generated::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(
                 *shell,

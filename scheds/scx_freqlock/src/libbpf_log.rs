@@ -2,7 +2,7 @@
 //! What libbpf says: kept quiet, unless asked for, and searched for the cause
 //! when a load fails; and what the kernel's verifier says of programs that it took.
 
-use freqlock::{output, report};
+use freqlock::{ending, output};
 use libbpf_rs::libbpf_sys::bpf_object_open_opts;
 use libbpf_rs::PrintLevel;
 use log::debug;
@@ -57,7 +57,7 @@ pub fn install(verbose: bool, verifier: VerifierOpts) {
 
 /// What the warnings since [`install`] say about a load that failed.
 pub fn failure() -> Option<String> {
-    report::load_failure(&warnings())
+    ending::load_failure(&warnings())
 }
 
 fn warnings() -> MutexGuard<'static, Vec<String>> {

@@ -2,41 +2,38 @@
 //! scx_freqlock: the scheduler's command. Without a sub-command it loads the
 //! scheduler and serves it until it ends.
 
-mod adapt;
-mod bpf_skel;
+mod bpf;
 mod child;
-mod contexts;
-mod cost;
-mod cpus;
-mod displaced;
+mod cost_command;
 mod generate;
-mod hotplug;
+mod lab;
 mod libbpf_log;
-mod observe;
+mod observe_command;
 mod opts;
-mod scheduler;
 mod signals;
-mod telemetry;
 
 use anyhow::{bail, Context, Result};
+use bpf::load::{Learned, Scheduler, Storage};
+use bpf::serve;
 use clap::Parser;
 use crossbeam::channel::Receiver;
+use freqlock::commands::{
+    context_table, cpus_table, knob_table, live_knobs, lock_table, status, task_table, top,
+};
 use freqlock::context::{self, InForce};
+use freqlock::ending::Ending;
 use freqlock::memory::Memory;
 use freqlock::metrics::Metrics;
 use freqlock::notify::{self, State};
 use freqlock::predictions::Predictions;
-use freqlock::report::Ending;
-use freqlock::{
-    compare, control, cpus as count, locks, machine, openmetrics, output, preflight, promises,
-    stats, telemetry as figures, top,
-};
+
+use freqlock::{control, cpus, openmetrics, output, preflight, stats};
 use log::{error, info, warn, LevelFilter};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use opts::{Command, MemoryOpts, Opts, RunOpts, VERSION};
 use rustix::fs::Mode;
 use rustix::process::{getpriority_process, setpriority_process, umask};
-use scheduler::{Learned, Scheduler, Storage};
+
 use serde::Serialize;
 use signals::Signals;
 use std::process::ExitCode;
@@ -54,19 +51,16 @@ fn main() -> ExitCode {
             }
             // Not {:?}: that may print a backtrace.
             output::say(format_args!("scx_freqlock: {error:#}"));
-            if let Some(error) = error.downcast_ref::<machine::Error>() {
-                return ExitCode::from(error.status());
-            }
             if error.is::<Failed>() {
                 return ExitCode::from(ENDED_BY_KERNEL);
             }
-            if error.is::<context::Error>() || error.is::<NoCommand>() {
+            if error.is::<context::Error>()
+                || error.is::<NoCommand>()
+                || error.is::<lab::NotThere>()
+            {
                 return ExitCode::from(WRONG_USAGE);
             }
-            match error.downcast_ref::<compare::Error>() {
-                Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),
-                _ => ExitCode::FAILURE,
-            }
+            ExitCode::FAILURE
         }
     }
 }
@@ -96,7 +90,7 @@ struct Version<'a> {
 fn dispatch(opts: &Opts) -> Result<ExitCode> {
     match &opts.command {
         Some(Command::Status(format)) => {
-            if !control::status::print(format)? {
+            if !status::print(format)? {
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -109,8 +103,8 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
                 bail!(NoCommand(opts.words()));
             }
         }
-        Some(Command::Observe(opts)) => return Ok(observe::run(opts)?.into()),
-        Some(Command::Cost(opts)) => return Ok(cost::run(opts)?.into()),
+        Some(Command::Observe(opts)) => return Ok(observe_command::run(opts)?.into()),
+        Some(Command::Cost(opts)) => return Ok(cost_command::run(opts)?.into()),
         Some(Command::Counters(format)) => {
             let total: Metrics = stats::fetch(stats::target::TOTAL)?;
             output::show(format.json, &total, Metrics::table)?;
@@ -119,28 +113,24 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
             let predictions: Predictions = stats::fetch(stats::target::PREDICTIONS)?;
             output::show(format.json, &predictions, Predictions::text)?;
         }
-        Some(Command::Locks(args)) => locks::print(args)?,
+        Some(Command::Locks(args)) => lock_table::print(args)?,
         Some(Command::Top(args)) => top::run(args)?,
-        Some(Command::Report(args)) => figures::print(args)?,
-        Some(Command::Cpus(args)) => count::print(args)?,
-        Some(Command::Set(args)) => control::client::set(args)?,
-        Some(Command::Get(args)) => control::client::get(args)?,
-        Some(Command::Undo(format)) => control::client::undo(format)?,
-        Some(Command::Changes(format)) => control::client::changes(format)?,
-        Some(Command::Knobs(format)) => control::list::print(format)?,
-        Some(Command::Reload(format)) => control::client::reload(format)?,
-        Some(Command::Adapt(args)) => control::client::adapt(args)?,
-        Some(Command::Explain(args)) => control::client::explain(args)?,
-        Some(Command::Contexts(args)) => context::print(args)?,
-        Some(Command::Promises(opts)) => output::show(
-            opts.format.json,
-            &promises::judge(&opts.results)?,
-            ToString::to_string,
-        )?,
+        Some(Command::Report(args)) => task_table::print(args)?,
+        Some(Command::Cpus(args)) => cpus_table::print(args)?,
+        Some(Command::Set(args)) => live_knobs::set(args)?,
+        Some(Command::Get(args)) => live_knobs::get(args)?,
+        Some(Command::Undo(format)) => live_knobs::undo(format)?,
+        Some(Command::Changes(format)) => live_knobs::changes(format)?,
+        Some(Command::Knobs(format)) => knob_table::print(format)?,
+        Some(Command::Reload(format)) => live_knobs::reload(format)?,
+        Some(Command::Adapt(args)) => live_knobs::adapt(args)?,
+        Some(Command::Explain(args)) => live_knobs::explain(args)?,
+        Some(Command::Contexts(args)) => context_table::print(args)?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
-        Some(Command::Compare(args)) => return Ok(compare::run(args)?),
         Some(Command::Generate(args)) => generate::run(args)?,
-        Some(Command::Machine(args)) => return Ok(machine::run(args)?),
+        Some(Command::Compare(_)) => lab::run("compare")?,
+        Some(Command::Machine(_)) => lab::run("machine")?,
+        Some(Command::Promises(_)) => lab::run("promises")?,
         None => run(&opts.run)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -164,7 +154,7 @@ fn run(opts: &RunOpts) -> Result<()> {
     umask(Mode::RWXG | Mode::RWXO);
     allow_files();
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
-    if let Some(line) = count::ignored() {
+    if let Some(line) = cpus::ignored() {
         warn!("{line}");
     }
 
@@ -244,7 +234,7 @@ fn run_once(
     hurry: Option<Hurry>,
 ) -> Result<Ending> {
     let start = Instant::now();
-    let server = scheduler::stats_server()?;
+    let server = serve::stats_server()?;
     let mut storage = Storage::uninit();
     let mut scheduler = Scheduler::load(opts, &mut storage, learned)?;
     let attached = scheduler.attach();

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line.
 
-use crate::cost::CostOpts;
-use crate::generate::GenerateOpts;
+use crate::cost_command::CostOpts;
 use crate::libbpf_log::VerifierOpts;
-use crate::observe::ObserveOpts;
+use crate::observe_command::ObserveOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use freqlock::adapt::{AdaptArgs, DEFAULT_MODES};
-use freqlock::compare;
-use freqlock::context::ContextsArgs;
-use freqlock::control::client::{ExplainArgs, GetArgs, SetArgs};
-use freqlock::cpus::CpusArgs;
+use clap_complete::Shell;
+use freqlock::adapt::DEFAULT_MODES;
+use freqlock::commands::context_table::ContextsArgs;
+use freqlock::commands::cpus_table::CpusArgs;
+use freqlock::commands::live_knobs::{AdaptArgs, ExplainArgs, GetArgs, SetArgs};
+use freqlock::commands::lock_table::LocksArgs;
+use freqlock::commands::task_table::ReportArgs;
+use freqlock::commands::top::TopArgs;
 use freqlock::freq::Source;
 use freqlock::interval;
 use freqlock::intf;
 use freqlock::knobs::{self, KnobArgs, Tunables};
-use freqlock::locks;
-use freqlock::machine;
+use freqlock::lab_args::{CompareArgs, MachineArgs, PromisesArgs};
 use freqlock::mode::Mode;
 use freqlock::number::whole;
 use freqlock::openmetrics;
 use freqlock::output::{self, Format};
-use freqlock::telemetry::ReportArgs;
-use freqlock::top::TopArgs;
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use std::io::{self, Write};
@@ -78,7 +77,7 @@ pub enum Command {
     Status(Format),
     Top(TopArgs),
     Report(ReportArgs),
-    Locks(locks::LocksArgs),
+    Locks(LocksArgs),
     Cpus(CpusArgs),
     /// Print what the running scheduler counted since it started
     Counters(Format),
@@ -117,12 +116,11 @@ pub enum Command {
     /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or
     /// another one.
     Cost(CostOpts),
-    Compare(compare::Args),
+    Compare(CompareArgs),
     #[command(subcommand)]
-    Machine(machine::Args),
-    /// Judge what scripts/measure has measured, which calls this
+    Machine(MachineArgs),
     #[command(hide = true)]
-    Promises(PromisesOpts),
+    Promises(PromisesArgs),
     /// Make what meson install puts beside the program
     #[command(hide = true)]
     Generate(GenerateOpts),
@@ -145,13 +143,22 @@ impl HelpOpts {
     }
 }
 
+/// Write manual pages, or print completions
 #[derive(Debug, Args)]
-pub struct PromisesOpts {
-    /// The folder with the measurements
-    pub results: PathBuf,
+pub struct GenerateOpts {
+    #[command(subcommand)]
+    pub what: Generated,
+}
 
-    #[command(flatten)]
-    pub format: Format,
+#[derive(Debug, Subcommand)]
+pub enum Generated {
+    /// Write a manual page for each command into a folder
+    Man {
+        /// An existing folder
+        dir: PathBuf,
+    },
+    /// Print the completions of a shell
+    Completions { shell: Shell },
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The runs of `scx_freqlock compare --machine`: each is a machine of its own
+//! that boots, so several go on side by side on the host's cores. A round is a
+//! seed; it also starts the workload at a time of its own, because the start
+//! alone moves figures.
+
+use std::path::{Path, PathBuf};
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
+
+use super::plan::{self, order, Plan, Resolved};
+use super::runs::{Outcome, Results, Run, Watch};
+use super::testbed::{Kind, Machine, CONTROL, LIMIT};
+use crate::schedulers::{Programs, Scheduler};
+use crate::sim::batch::{jobs, side_by_side, Interrupt};
+use crate::sim::description::Description;
+use crate::sim::error::Error;
+use crate::sim::flat::Variant;
+use crate::sim::folders::{default_kit, machines_dir};
+use crate::sim::guest;
+use crate::sim::job::{self, in_guest, make_folder, simulate, Base, Job, AGENT};
+use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
+use freqlock::lab_args::CompareArgs;
+
+/// The kernel's own scheduler with the workload on one CPU.
+const PINNED: &str = "pinned";
+
+/// What is compared on: one machine with one image.
+pub struct Simulation {
+    base: Arc<Base>,
+    machine: Description,
+    migration_cost: bool,
+    timeout: Duration,
+    /// Where the records of the runs are kept.
+    record: Option<PathBuf>,
+}
+
+/// A run that is to be made.
+struct Wanted {
+    round: u32,
+    workload: usize,
+    scheduler: usize,
+}
+
+impl Simulation {
+    pub fn new(name: &str, args: &CompareArgs) -> Result<Self, Error> {
+        let dir = machines_dir(None)?;
+        let mut machine = Description::load(name, &dir)?;
+        if let Some(cpus) = args.cpus {
+            machine = machine.cut(cpus).map_err(Error::Usage)?;
+        }
+        if let Some(to) = &args.record {
+            make_folder(to)?;
+        }
+        Ok(Self {
+            base: Arc::new(Base::load(&default_kit(&dir, args.arch), args.arch)?),
+            machine,
+            migration_cost: args.migration_cost,
+            timeout: args.timeout(),
+            record: args.record.clone(),
+        })
+    }
+
+    /// The plan, with the schedulers that are in the image.
+    pub fn plan(&self, args: &CompareArgs, bench: &[PathBuf]) -> Result<Resolved, plan::Error> {
+        let find = |name: &str| self.base.has(name).then(|| PathBuf::from(name));
+        let programs = Programs {
+            ours: Path::new(AGENT),
+            find: &find,
+            others: &[LIMIT, PINNED],
+        };
+        Plan::resolve_with(args, bench, &programs)
+    }
+
+    /// The same on the control: what of the plan has a meaning there. None if
+    /// this is the control, or nothing is left to be compared.
+    pub fn control(&self, plan: &Plan) -> Result<Option<(Self, Plan)>, Error> {
+        let Some(plan) = on_control(plan).filter(|_| self.machine.name != CONTROL) else {
+            return Ok(None);
+        };
+        let machine = Description::load(CONTROL, &machines_dir(None)?)?;
+        let cpus = machine.cpus().min(self.machine.cpus());
+        Ok(Some((
+            Self {
+                base: Arc::clone(&self.base),
+                machine: machine.cut(cpus).map_err(Error::Usage)?,
+                migration_cost: self.migration_cost,
+                timeout: self.timeout,
+                record: None,
+            },
+            plan,
+        )))
+    }
+
+    pub fn machine(&self) -> Machine {
+        Machine {
+            kernel: self.base.kit.kernel_version.clone(),
+            cpus: self.machine.cpus() as usize,
+            model: format!("{}: {}", self.machine.name, self.machine.description),
+            kind: Kind::Simulated {
+                migration_cost: self.migration_cost,
+            },
+            cpufreq: false,
+        }
+    }
+
+    /// How many of these machines this host can run at a time.
+    pub fn jobs(&self, wanted: Option<usize>) -> usize {
+        jobs(wanted, self.machine.memory_mb)
+    }
+
+    fn job(&self, plan: &Plan, wanted: &Wanted) -> Job {
+        let scheduler = &plan.schedulers[wanted.scheduler];
+        let workload = &plan.workloads[wanted.workload];
+        let mut command = vec!["env".to_string()];
+        command.extend_from_slice(&workload.parameters);
+        if scheduler.label == PINNED {
+            command.extend(["taskset", "1"].map(String::from));
+        }
+        command.push(format!("{}/bench/{}/run", guest::FOLDER, workload.name));
+        Job {
+            machine: self.machine.clone(),
+            variant: Variant {
+                always_top: scheduler.label == LIMIT,
+                migration_cost: self.migration_cost,
+            },
+            seed: wanted.round + 1,
+            shift_us: shift_us(wanted.round),
+            limit_s: LIMIT_S,
+            memory_mb: self.machine.memory_mb.into(),
+            timeout: self.timeout,
+            scheduler: in_guest(scheduler),
+            command,
+        }
+    }
+
+    fn run_one(&self, plan: &Plan, wanted: &Wanted, start: Instant, interrupt: &Interrupt) -> Run {
+        let (sender, events) = mpsc::channel();
+        interrupt.tell(sender.clone());
+        let begin = Instant::now();
+        let job = self.job(plan, wanted);
+        let result = simulate(&self.base, &job, &sender, &events).and_then(|outcome| {
+            self.keep(plan, wanted, &job, &outcome)
+                .map(|()| (outcome.record.command_ns(), outcome.report))
+        });
+        let (took_s, ops, outcome) = match result {
+            Ok((ns, report)) => (ns as f64 / 1e9, ops(&report.loaded), measured(&report)),
+            Err(error) => (begin.elapsed().as_secs_f64(), None, Err(one_line(&error))),
+        };
+        Run {
+            workload: plan.workloads[wanted.workload].name.clone(),
+            scheduler: plan.schedulers[wanted.scheduler].label.clone(),
+            round: wanted.round,
+            warmup: false,
+            ops,
+            start_s: (begin - start).as_secs_f64(),
+            took_s,
+            outcome: match outcome {
+                Ok(metrics) => Outcome::Metrics(metrics),
+                Err(reason) => Outcome::Failed(reason),
+            },
+        }
+    }
+
+    fn keep(
+        &self,
+        plan: &Plan,
+        wanted: &Wanted,
+        job: &Job,
+        outcome: &job::Outcome,
+    ) -> Result<(), Error> {
+        let Some(to) = &self.record else {
+            return Ok(());
+        };
+        let to = to
+            .join(&plan.workloads[wanted.workload].name)
+            .join(folder_name(&plan.schedulers[wanted.scheduler].label))
+            .join(job.seed.to_string());
+        make_folder(&to)?;
+        job::keep(&to, &self.base, job, outcome)
+    }
+
+    /// Makes all runs of a plan, `jobs` at a time.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        jobs: usize,
+        interrupt: &Interrupt,
+        watch: &mut dyn Watch,
+    ) -> Results {
+        let all = in_order(plan);
+        let start = Instant::now();
+        let runs = side_by_side(
+            &all,
+            jobs,
+            interrupt,
+            |wanted| self.run_one(plan, wanted, start, interrupt),
+            |wanted, run| match run {
+                None => watch.begin(
+                    wanted.round,
+                    plan.rounds(),
+                    &plan.workloads[wanted.workload].name,
+                    &plan.schedulers[wanted.scheduler].label,
+                ),
+                Some(run) => watch.end(run),
+            },
+        );
+        Results {
+            runs: runs.into_iter().flatten().collect(),
+            interrupted: interrupt.happened(),
+            broken: None,
+        }
+    }
+}
+
+fn in_order(plan: &Plan) -> Vec<Wanted> {
+    let mut all = Vec::new();
+    for round in 0..plan.rounds() {
+        for workload in 0..plan.workloads.len() {
+            all.extend(
+                order(plan.schedulers.len(), round)
+                    .into_iter()
+                    .map(|scheduler| Wanted {
+                        round,
+                        workload,
+                        scheduler,
+                    }),
+            );
+        }
+    }
+    all
+}
+
+/// Without the limits: where every CPU is always at its highest speed, one is no
+/// other than the kernel's own scheduler, and no CPU alone is faster than all.
+fn on_control(plan: &Plan) -> Option<Plan> {
+    let baseline = plan.schedulers[plan.baseline].label.clone();
+    let mut plan = plan.clone();
+    plan.schedulers
+        .retain(|scheduler| ![LIMIT, PINNED].contains(&scheduler.label.as_str()));
+    let found = |scheduler: &Scheduler| scheduler.label == baseline;
+    plan.baseline = plan.schedulers.iter().position(found)?;
+    (plan.schedulers.len() > 1).then_some(plan)
+}
+
+/// Labels have arguments in them, of any kind.
+fn folder_name(label: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_.#=".contains(c);
+    label
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .collect()
+}
+
+/// The name in what the guest says is loaded.
+fn ops(loaded: &str) -> Option<String> {
+    let name = loaded.split(' ').nth(1)?;
+    (name != "-").then(|| name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::plan::Workload;
+
+    fn plan(schedulers: usize, rounds: u32) -> Plan {
+        Plan {
+            workloads: ["a", "b"]
+                .map(|name| Workload {
+                    name: name.into(),
+                    run: name.into(),
+                    parameters: Vec::new(),
+                })
+                .into(),
+            schedulers: (0..schedulers)
+                .map(|i| Scheduler {
+                    label: i.to_string(),
+                    loader: None,
+                })
+                .collect(),
+            baseline: 0,
+            warmup: 0,
+            runs: rounds,
+            budget: None,
+        }
+    }
+
+    #[test]
+    fn every_run_is_wanted_once() {
+        let all = in_order(&plan(3, 4));
+        let mut keys: Vec<_> = all
+            .iter()
+            .map(|wanted| (wanted.round, wanted.workload, wanted.scheduler))
+            .collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!((all.len(), keys.len()), (24, 24));
+    }
+
+    #[test]
+    fn the_control_leaves_the_limits_out() {
+        let mut all = plan(4, 3);
+        all.schedulers[0].label = LIMIT.into();
+        all.schedulers[2].label = PINNED.into();
+        all.baseline = 3;
+        let control = on_control(&all).unwrap();
+        let labels: Vec<_> = control
+            .schedulers
+            .iter()
+            .map(|s| s.label.as_str())
+            .collect();
+        assert_eq!((labels, control.baseline), (vec!["1", "3"], 1));
+        all.schedulers.remove(1);
+        all.baseline = 2;
+        assert_eq!(on_control(&all), None, "nothing to compare");
+        all.baseline = 0;
+        assert_eq!(on_control(&all), None, "a limit to compare with");
+    }
+
+    #[test]
+    fn a_label_makes_one_folder() {
+        assert_eq!(folder_name("scx_bpfland#2"), "scx_bpfland#2");
+        assert_eq!(
+            folder_name("off:--slice-us=2 --cpus=../a"),
+            "off_--slice-us=2_--cpus=.._a"
+        );
+    }
+
+    #[test]
+    fn what_is_loaded_has_a_name() {
+        assert_eq!(ops("disabled - 0"), None);
+        assert_eq!(
+            ops("enabled bpfland_1.1.4 1").as_deref(),
+            Some("bpfland_1.1.4")
+        );
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who enqueues anew what real-time and deadline tasks displace (bpf/rt.bpf.c).
+
+use super::skel::OpenBpfSkel;
+use anyhow::Result;
+use scx_utils::compat::SCX_OPS_ALWAYS_ENQ_IMMED;
+use scx_utils::ksym_exists;
+
+/// By what the running kernel has.
+pub enum Displaced {
+    /// The kernel itself, told by a flag of the scheduler: from 7.1.
+    Kernel,
+    /// A hook of each switch: 6.19 and 7.0, which warn of ops.cpu_release.
+    Hook,
+    /// ops.stopping and ops.cpu_release: up to 6.18.
+    Release,
+}
+
+impl Displaced {
+    /// # Errors
+    /// If the kernel's symbols cannot be read.
+    pub fn probe() -> Result<Self> {
+        Ok(if *SCX_OPS_ALWAYS_ENQ_IMMED != 0 {
+            Self::Kernel
+        } else if ksym_exists("scx_bpf_reenqueue_local___v2")? {
+            Self::Hook
+        } else {
+            Self::Release
+        })
+    }
+
+    /// Leaves in the object what is needed here, and nothing else.
+    pub fn choose(&self, skel: &mut OpenBpfSkel) {
+        let ops = skel.struct_ops.freqlock_ops_mut();
+        if !matches!(self, Self::Release) {
+            ops.cpu_release = std::ptr::null_mut();
+        }
+        if matches!(self, Self::Kernel) {
+            ops.flags |= *SCX_OPS_ALWAYS_ENQ_IMMED;
+        }
+        let hook = matches!(self, Self::Hook);
+        skel.progs.rt_takes_cpu.set_autoload(hook);
+    }
+
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Self::Kernel => "by the kernel",
+            Self::Hook => "by tracepoint sched_switch",
+            Self::Release => "by ops.stopping and ops.cpu_release",
+        }
+    }
+}

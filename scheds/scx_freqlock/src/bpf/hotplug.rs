@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which CPUs there are and where, as the BPF side is told: at start, and when some have
+//! come or gone. It does by itself what cannot wait (bpf/hotplug.bpf.c).
+
+use super::skel::{types, BpfSkel};
+use crate::opts::RunOpts;
+use anyhow::{Context, Result};
+use freqlock::freq::{Counters, Events};
+use freqlock::topology::{self, Layout};
+use libbpf_rs::{MapCore, MapFlags};
+use log::{info, warn};
+use std::os::fd::AsRawFd;
+
+/// Counts each CPU that came or went, under whatever scheduler.
+const SEQUENCE: &str = "/sys/kernel/sched_ext/hotplug_seq";
+
+/// The CPUs as the BPF side was told of them.
+pub struct KnownCpus {
+    /// The kernel's count before they were looked at: what changed during a look is found
+    /// by the next one.
+    sequence: Option<u64>,
+    test_capacity: Vec<(usize, u32)>,
+    /// Whether they differ in capacity, for which the BPF side was loaded.
+    differ: bool,
+    /// The BPF side reads them as long as they are open.
+    counters: Option<Counters>,
+}
+
+/// What is to be done about CPUs that came or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    /// It was told to the BPF side.
+    Told,
+    /// The BPF side was loaded for another kind of machine.
+    Reload,
+}
+
+impl KnownCpus {
+    /// Looks at the CPUs; the BPF side is yet to be told.
+    pub fn look(opts: &RunOpts) -> Result<(Self, Layout)> {
+        let mut known = Self {
+            sequence: sequence(),
+            test_capacity: opts.test_capacity.clone(),
+            differ: false,
+            counters: None,
+        };
+        let layout = known.layout()?;
+        known.differ = layout.capacity_differs();
+        Ok((known, layout))
+    }
+
+    fn layout(&self) -> Result<Layout> {
+        let mut layout = topology::host()?;
+        for (cpu, capacity) in &self.test_capacity {
+            let cpu = layout
+                .cpus
+                .get_mut(*cpu)
+                .context("--test-capacity names a CPU that is not here")?;
+            cpu.capacity = *capacity;
+        }
+        Ok(layout)
+    }
+
+    /// Tells the loaded BPF side what it learns from maps: the order of the CPUs, and their
+    /// counters.
+    pub fn fill_maps(
+        &mut self,
+        skel: &BpfSkel,
+        layout: &Layout,
+        counters: Option<Counters>,
+    ) -> Result<()> {
+        for cpu in 0..layout.cpus.len() {
+            let order = topology::order_bytes(&layout.order(cpu));
+            (skel.maps.cpu_orders)
+                .update(&key(cpu), &order, MapFlags::ANY)
+                .context("cannot fill cpu_orders")?;
+        }
+        if let Some(counters) = &counters {
+            insert(&skel.maps.aperf_events, &counters.aperf)?;
+            insert(&skel.maps.mperf_events, &counters.mperf)?;
+        }
+        self.counters = counters;
+        Ok(())
+    }
+
+    /// Tells the BPF side of CPUs that came or went since it was told last. Decisions that
+    /// it takes meanwhile may see a CPU where it was, or not at all.
+    pub fn follow(&mut self, skel: &mut BpfSkel) -> Result<Change> {
+        let now = sequence();
+        if now == self.sequence {
+            return Ok(Change::None);
+        }
+        // One may go while its files are read.
+        let layout = match self.layout() {
+            Ok(layout) => layout,
+            Err(error) => {
+                warn!("CPUs came or went, and will be looked at again: {error:#}");
+                return Ok(Change::None);
+            }
+        };
+        self.sequence = now;
+        let present: Vec<usize> = layout.present().collect();
+        info!(
+            "CPUs came or went: {} of {} are online",
+            present.len(),
+            layout.cpus.len()
+        );
+        if layout.capacity_differs() && !self.differ {
+            return Ok(Change::Reload);
+        }
+        tell(skel.maps.bss_data.as_mut().context("no .bss")?, &layout);
+        // Those of a CPU that went do not count again when it is back.
+        let counters = match self.counters.take().map(|_| Counters::open(&present)) {
+            Some(Err(why)) => {
+                warn!("speeds are not measured any more: {why}");
+                None
+            }
+            counters => counters.transpose().unwrap_or_default(),
+        };
+        self.fill_maps(skel, &layout, counters)?;
+        Ok(Change::Told)
+    }
+}
+
+/// Writes where each CPU is.
+pub fn tell(bss: &mut types::bss, layout: &Layout) {
+    bss.nr_present = layout.present().count() as u32;
+    bss.smt_present = layout.smt;
+    for (to, from) in bss.cpu_topo.iter_mut().zip(&layout.cpus) {
+        to.core = from.core;
+        to.llc = from.llc;
+        to.node = from.node;
+        to.capacity = from.capacity;
+        to.sibling = from.sibling;
+        to.present = from.present;
+        to.group = from.group;
+        to.place = from.place;
+    }
+    bss.nr_groups = layout.groups.len() as u32;
+    for (to, from) in bss.cpu_groups.iter_mut().zip(&layout.groups) {
+        to.first = from.first;
+        to.end = from.end;
+        to.cpu = from.cpu;
+    }
+    // Each of them may have tasks; those that have none find out.
+    for (work, group) in bss.group_works.iter_mut().zip(&layout.groups) {
+        work.cpus = u64::MAX >> (u64::BITS - u32::from(group.nr));
+    }
+}
+
+fn sequence() -> Option<u64> {
+    std::fs::read_to_string(SEQUENCE).ok()?.trim().parse().ok()
+}
+
+fn insert(map: &impl MapCore, events: &Events) -> Result<()> {
+    for (cpu, event) in events {
+        map.update(&key(*cpu), &event.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
+            .with_context(|| format!("cannot use the counter of CPU {cpu}"))?;
+    }
+    Ok(())
+}
+
+fn key(cpu: usize) -> [u8; 4] {
+    (cpu as u32).to_ne_bytes()
+}

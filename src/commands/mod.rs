@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The commands that ask or print: their command lines, and what people and scripts get to
+//! read. Nothing else in this crate uses them.
+
+pub mod context_table;
+pub mod cpus_table;
+mod keys;
+pub mod knob_table;
+pub mod live_knobs;
+pub mod lock_table;
+pub mod status;
+pub mod task_table;
+pub mod top;

@@ -28,6 +28,8 @@ enum Line {
     Totals(Totals),
     Cpu(Cpu),
     Speed(Change),
+    /// A CPU begins to run or to idle: for scripts/draw-timelines.
+    State {},
     Mark(Mark),
 }
 
@@ -39,7 +41,7 @@ pub struct Totals {
     pub instructions: u64,
     pub energy_uj: u64,
     pub idle_skipped_ns: u64,
-    /// Changes of speed that were not written down.
+    /// Changes of speed and of state that were not written down.
     #[serde(default)]
     pub timeline_dropped: u64,
 }
@@ -108,6 +110,7 @@ impl Record {
                 Line::Totals(line) => totals = Some(line),
                 Line::Cpu(line) => cpus.push(line),
                 Line::Speed(line) => changes.push(line),
+                Line::State {} => {}
                 Line::Mark(mark) if mark.name == "begin" => {
                     begin.get_or_insert(mark);
                 }

@@ -31,8 +31,8 @@ static bool room(uint32_t *lines)
 void record_state(uint32_t cpu, uint64_t now, bool busy)
 {
 	if (room(&state_lines))
-		fprintf(file, "{\"kind\":\"state\",\"ns\":%" PRIu64 ",\"cpu\":%u,\"busy\":%s}\n", now,
-			cpu, busy ? "true" : "false");
+		fprintf(file, "{\"kind\":\"state\",\"ns\":%" PRIu64 ",\"cpu\":%u,\"busy\":%s}\n",
+			now, cpu, busy ? "true" : "false");
 }
 
 void record_speed(uint32_t cpu, uint64_t now, uint32_t speed)

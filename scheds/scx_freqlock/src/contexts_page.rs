@@ -66,11 +66,16 @@ pub fn page() -> Roff {
     let mut roff = Roff::new();
     let version = concat!("scx_freqlock ", env!("CARGO_PKG_VERSION"));
     // Without a date, as all of them.
-    roff.control("TH", ["scx_freqlock-contexts", "5", "", version, "scx_freqlock"]);
+    roff.control(
+        "TH",
+        ["scx_freqlock-contexts", "5", "", version, "scx_freqlock"],
+    );
     section(
         &mut roff,
         "NAME",
-        [roman("scx_freqlock-contexts - knobs of scx_freqlock for some tasks")],
+        [roman(
+            "scx_freqlock-contexts - knobs of scx_freqlock for some tasks",
+        )],
     );
     section(&mut roff, "SYNOPSIS", [italic(DEFAULT_FILE)]);
     section(
@@ -141,7 +146,9 @@ fn knobs(roff: &mut Roff) {
     let modes: Vec<_> = Mode::value_variants().iter().map(|m| m.name()).collect();
     roff.control("TP", []);
     roff.text([bold("mode"), roman(format!(" ({})", modes.join(", ")))]);
-    roff.text([roman("Where forked and woken tasks go: see scx_freqlock(1).")]);
+    roff.text([roman(
+        "Where forked and woken tasks go: see scx_freqlock(1).",
+    )]);
     for knob in KNOBS.iter().filter(|knob| knob.task) {
         let values = match knob.is_switch() {
             true => " (true or false)".into(),

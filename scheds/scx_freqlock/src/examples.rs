@@ -219,8 +219,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "scx_freqlock-machine-check",
         &[(
-            "scx_freqlock machine check quick",
-            "Hold the times of tests/times/quick.toml.",
+            "scx_freqlock machine check quick --kit target/machine/x86_64/kit.toml",
+            "Compare the times of tests/times/quick.toml; scripts/machine check calls this.",
         )],
     ),
 ];

@@ -108,9 +108,7 @@ fn write_pages(cmd: &Command, dir: &Path) -> Result<()> {
 fn write(path: &Path, page: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut to = BufWriter::new(File::create(path).with_context(cannot)?);
-    page(&mut to)
-        .and_then(|()| to.flush())
-        .with_context(cannot)
+    page(&mut to).and_then(|()| to.flush()).with_context(cannot)
 }
 
 fn page(cmd: &Command, name: &str, to: &mut dyn Write) -> io::Result<()> {

@@ -154,6 +154,7 @@ pub(crate) mod tests {
     pub const LINES: &str = r#"{"kind":"speed","ns":0,"cpu":0,"speed":256}
 {"kind":"speed","ns":0,"cpu":1,"speed":256}
 {"kind":"mark","name":"begin","value":0,"ns":1000000,"host_ns":3}
+{"kind":"state","ns":1500000,"cpu":1,"busy":true}
 {"kind":"speed","ns":2000000,"cpu":1,"speed":1024}
 {"kind":"mark","name":"half","value":1,"ns":2500000,"host_ns":4}
 {"kind":"mark","name":"end","value":0,"ns":5000000,"host_ns":8}
@@ -187,7 +188,7 @@ pub(crate) mod tests {
     fn what_is_wrong_or_missing_is_named() {
         let refuse = |text: &str| Record::parse(Path::new("r"), text).unwrap_err().to_string();
         assert!(refuse("{}\n").starts_with("r:1: "));
-        assert!(refuse(&LINES.replace("\"speed\":1024", "\"sped\":1")).starts_with("r:4: "));
+        assert!(refuse(&LINES.replace("\"speed\":1024", "\"sped\":1")).starts_with("r:5: "));
         assert!(refuse(&LINES.replace("\"end\"", "\"done\"")).contains("end"));
         let cut = &LINES[..LINES.find("{\"kind\":\"totals\"").unwrap()];
         assert!(refuse(cut).contains("no totals"));

@@ -247,6 +247,8 @@ static void go(struct model *m, uint32_t cpu, uint64_t now)
 	}
 	c->state = MODEL_RUNNING;
 	count_active_cores(m);
+	if (m->state_changed)
+		m->state_changed(m->context, cpu, now, true);
 	choose_point(m, cpu, now);
 }
 
@@ -277,6 +279,8 @@ bool model_sleep(struct model *m, uint32_t cpu)
 	c->state = MODEL_IDLE;
 	c->idle_since = c->accounted;
 	count_active_cores(m);
+	if (m->state_changed)
+		m->state_changed(m->context, cpu, c->idle_since, false);
 	return true;
 }
 

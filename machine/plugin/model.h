@@ -131,6 +131,8 @@ struct model {
 	uint64_t tasks_forgotten;
 	/* Told of each change of operating point; may be NULL. */
 	void (*speed_changed)(void *context, uint32_t cpu, uint64_t now, uint32_t speed);
+	/* The CPU begins to run, or to idle. */
+	void (*state_changed)(void *context, uint32_t cpu, uint64_t now, bool busy);
 	void *context;
 };
 

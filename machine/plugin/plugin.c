@@ -322,6 +322,12 @@ static void on_speed(void *unused, uint32_t cpu, uint64_t now, uint32_t speed)
 	record_speed(cpu, now, speed);
 }
 
+static void on_state(void *unused, uint32_t cpu, uint64_t now, bool busy)
+{
+	(void)unused;
+	record_state(cpu, now, busy);
+}
+
 static const char *argument(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
@@ -360,6 +366,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 		refuse("the record cannot be made: is its folder there, and may it be written?");
 	model_init(&model, &config);
 	model.speed_changed = on_speed;
+	model.state_changed = on_state;
 	/* One byte each: a CPU's number is then its distance from the first. */
 	counters = qemu_plugin_scoreboard_new(1);
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu, NULL);

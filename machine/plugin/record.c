@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include "record.h"
 
-/* A record of a long run would fill the disk otherwise. */
-#define MAX_SPEED_LINES 2000000u
+/* A record of a long run would fill the disk otherwise: so many of each kind. */
+#define MAX_LINES 2000000u
 
 static FILE *file;
-static uint32_t speed_lines;
-static uint64_t speed_lines_dropped;
+static uint32_t speed_lines, state_lines;
+static uint64_t lines_dropped;
 
 bool record_open(const char *path)
 {
@@ -17,13 +17,28 @@ bool record_open(const char *path)
 	return file;
 }
 
+/* Room for one more of @lines? */
+static bool room(uint32_t *lines)
+{
+	if (*lines == MAX_LINES) {
+		lines_dropped++;
+		return false;
+	}
+	(*lines)++;
+	return true;
+}
+
+void record_state(uint32_t cpu, uint64_t now, bool busy)
+{
+	if (room(&state_lines))
+		fprintf(file, "{\"kind\":\"state\",\"ns\":%" PRIu64 ",\"cpu\":%u,\"busy\":%s}\n",
+			now, cpu, busy ? "true" : "false");
+}
+
 void record_speed(uint32_t cpu, uint64_t now, uint32_t speed)
 {
-	if (speed_lines == MAX_SPEED_LINES) {
-		speed_lines_dropped++;
+	if (!room(&speed_lines))
 		return;
-	}
-	speed_lines++;
 	fprintf(file, "{\"kind\":\"speed\",\"ns\":%" PRIu64 ",\"cpu\":%u,\"speed\":%u}\n", now, cpu,
 		speed);
 }
@@ -73,7 +88,7 @@ bool record_close(const struct model *m, const struct record_totals *totals)
 		",\"idle_skipped_ns\":%" PRIu64 ",\"timeline_dropped\":%" PRIu64
 		",\"tasks_forgotten\":%" PRIu64 "}\n",
 		totals->guest_ns, totals->host_ns, insns, energy_uj + energy_pj / 1000000,
-		totals->idle_skipped_ns, speed_lines_dropped, m->tasks_forgotten);
+		totals->idle_skipped_ns, lines_dropped, m->tasks_forgotten);
 	whole = !ferror(file);
 	return !fclose(file) && whole;
 }

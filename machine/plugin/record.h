@@ -14,6 +14,7 @@ struct record_totals {
 /* False, with errno set: the file cannot be made. */
 bool record_open(const char *path);
 void record_speed(uint32_t cpu, uint64_t now, uint32_t speed);
+void record_state(uint32_t cpu, uint64_t now, bool busy);
 void record_mark(const char *name, uint64_t value, uint64_t now, uint64_t host_ns);
 /* Write what is known at the end; false: some of it did not get to the file. */
 bool record_close(const struct model *m, const struct record_totals *totals);

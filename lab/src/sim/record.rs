@@ -28,6 +28,8 @@ enum Line {
     Totals(Totals),
     Cpu(Cpu),
     Speed(Change),
+    /// A CPU begins to run or to idle: for scripts/draw-timelines.
+    State {},
     Mark(Mark),
 }
 
@@ -39,7 +41,7 @@ pub struct Totals {
     pub instructions: u64,
     pub energy_uj: u64,
     pub idle_skipped_ns: u64,
-    /// Changes of speed that were not written down.
+    /// Changes of speed and of state that were not written down.
     #[serde(default)]
     pub timeline_dropped: u64,
 }
@@ -108,6 +110,7 @@ impl Record {
                 Line::Totals(line) => totals = Some(line),
                 Line::Cpu(line) => cpus.push(line),
                 Line::Speed(line) => changes.push(line),
+                Line::State {} => {}
                 Line::Mark(mark) if mark.name == "begin" => {
                     begin.get_or_insert(mark);
                 }
@@ -151,6 +154,7 @@ pub mod tests {
     pub const LINES: &str = r#"{"kind":"speed","ns":0,"cpu":0,"speed":256}
 {"kind":"speed","ns":0,"cpu":1,"speed":256}
 {"kind":"mark","name":"begin","value":0,"ns":1000000,"host_ns":3}
+{"kind":"state","ns":1500000,"cpu":1,"busy":true}
 {"kind":"speed","ns":2000000,"cpu":1,"speed":1024}
 {"kind":"mark","name":"half","value":1,"ns":2500000,"host_ns":4}
 {"kind":"mark","name":"end","value":0,"ns":5000000,"host_ns":8}
@@ -184,7 +188,7 @@ pub mod tests {
     fn what_is_wrong_or_missing_is_named() {
         let refuse = |text: &str| Record::parse(Path::new("r"), text).unwrap_err().to_string();
         assert!(refuse("{}\n").starts_with("r:1: "));
-        assert!(refuse(&LINES.replace("\"speed\":1024", "\"sped\":1")).starts_with("r:4: "));
+        assert!(refuse(&LINES.replace("\"speed\":1024", "\"sped\":1")).starts_with("r:5: "));
         assert!(refuse(&LINES.replace("\"end\"", "\"done\"")).contains("end"));
         let cut = &LINES[..LINES.find("{\"kind\":\"totals\"").unwrap()];
         assert!(refuse(cut).contains("no totals"));

@@ -3,6 +3,7 @@
 //! and of the table of knobs. `meson install` calls this; users need not.
 
 use crate::opts::{self, GenerateOpts, Generated};
+use crate::{contexts_page, examples};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::Shell;
@@ -21,7 +22,16 @@ pub fn run(opts: &GenerateOpts) -> Result<()> {
         Generated::Man { dir } => {
             let mut cmd = opts::command();
             cmd.build();
-            write_pages(&cmd, dir)
+            let [commands, files] = ["man1", "man5"].map(|section| dir.join(section));
+            for dir in [&commands, &files] {
+                let cannot = || format!("cannot make {}", dir.display());
+                std::fs::create_dir_all(dir).with_context(cannot)?;
+            }
+            write_pages(&cmd, &commands)?;
+            let page = contexts_page::page();
+            write(&files.join(format!("{NAME}-contexts.5")), |to| {
+                page.to_writer(to)
+            })
         }
         Generated::Completions { shell } => {
             let mut text = Vec::new();
@@ -74,13 +84,14 @@ fn shown(cmd: &Command) -> impl Iterator<Item = &Command> {
 
 fn write_pages(cmd: &Command, dir: &Path) -> Result<()> {
     let name = cmd.get_display_name().unwrap_or(NAME);
-    let path = dir.join(format!("{name}.1"));
-    let cannot = || format!("cannot write {}", path.display());
-    let mut to = BufWriter::new(File::create(&path).with_context(cannot)?);
-    page(cmd, name, &mut to)
-        .and_then(|()| to.flush())
-        .with_context(cannot)?;
+    write(&dir.join(format!("{name}.1")), |to| page(cmd, name, to))?;
     shown(cmd).try_for_each(|cmd| write_pages(cmd, dir))
+}
+
+fn write(path: &Path, page: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut to = BufWriter::new(File::create(path).with_context(cannot)?);
+    page(&mut to).and_then(|()| to.flush()).with_context(cannot)
 }
 
 fn page(cmd: &Command, name: &str, to: &mut dyn Write) -> io::Result<()> {
@@ -107,11 +118,11 @@ fn page(cmd: &Command, name: &str, to: &mut dyn Write) -> io::Result<()> {
     if let Some(text) = (cmd.get_after_long_help()).or(cmd.get_after_help()) {
         after(&text.to_string()).to_writer(to)?;
     }
-    let is_main = name == NAME;
-    if is_main {
+    if name == NAME {
         files().to_writer(to)?;
     }
-    see_also(cmd, is_main).to_writer(to)
+    examples(name).to_writer(to)?;
+    see_also(cmd, name).to_writer(to)
 }
 
 /// The usage, without what fifty flags of knobs would make of it.
@@ -209,16 +220,45 @@ fn files() -> Roff {
     roff
 }
 
-fn see_also(cmd: &Command, is_main: bool) -> Roff {
-    let mut names: Vec<_> = shown(cmd).filter_map(Command::get_display_name).collect();
-    if !is_main {
-        names.insert(0, NAME);
+/// Nothing for a page without any.
+fn examples(name: &str) -> Roff {
+    let mut roff = Roff::new();
+    let examples = examples::of(name);
+    if !examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]);
+    }
+    for (line, what) in examples {
+        roff.control("TP", []);
+        roff.text([bold(*line)]);
+        roff.text([roman(*what)]);
+    }
+    roff
+}
+
+/// Pages that are about the file of contexts.
+const OF_CONTEXTS: [&str; 4] = [
+    NAME,
+    "scx_freqlock-contexts",
+    "scx_freqlock-explain",
+    "scx_freqlock-reload",
+];
+
+fn see_also(cmd: &Command, name: &str) -> Roff {
+    let mut pages: Vec<_> = shown(cmd)
+        .filter_map(Command::get_display_name)
+        .map(|name| (name, 1))
+        .collect();
+    if name != NAME {
+        pages.insert(0, (NAME, 1));
+    }
+    if OF_CONTEXTS.contains(&name) {
+        pages.push(("scx_freqlock-contexts", 5));
     }
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);
-    for (number, name) in names.iter().enumerate() {
-        let comma = if number + 1 < names.len() { "," } else { "" };
-        roff.text([bold(*name), roman(format!("(1){comma}"))]);
+    for (number, (name, section)) in pages.iter().enumerate() {
+        let comma = if number + 1 < pages.len() { "," } else { "" };
+        roff.text([bold(*name), roman(format!("({section}){comma}"))]);
     }
     roff
 }

@@ -4,7 +4,9 @@
 
 mod bpf;
 mod child;
+mod contexts_page;
 mod cost_command;
+mod examples;
 mod generate;
 mod lab;
 mod libbpf_log;

@@ -152,9 +152,9 @@ pub struct GenerateOpts {
 
 #[derive(Debug, Subcommand)]
 pub enum Generated {
-    /// Write a manual page for each command into a folder
+    /// Write a manual page for each command, and of files, in man1 and man5 below a folder
     Man {
-        /// An existing folder
+        /// A folder, which is made if it is not there
         dir: PathBuf,
     },
     /// Print the completions of a shell

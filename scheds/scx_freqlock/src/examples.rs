@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Examples for the manual pages: what to type, and what for. A test parses each.
+
+/// A command line, and what it is for.
+pub type Example = (&'static str, &'static str);
+
+/// Those of a page; none for pages whose synopsis says it all.
+pub fn of(page: &str) -> &'static [Example] {
+    let found = EXAMPLES.iter().find(|(name, _)| *name == page);
+    found.map_or(&[], |(_, examples)| examples)
+}
+
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "scx_freqlock",
+        &[
+            ("scx_freqlock", "Schedule in mode auto until Ctrl-C."),
+            (
+                "scx_freqlock --mode=nest --slice-us=2000 --stats 1",
+                "Another mode, shorter slices, and statistics each second.",
+            ),
+            (
+                "scx_freqlock --contexts ./contexts.toml --metrics 9977",
+                "Other knobs for some tasks, and figures for Prometheus.",
+            ),
+            (
+                "scx_freqlock --adapt",
+                "Find out while the load runs which mode is best for it.",
+            ),
+            (
+                "scx_freqlock --locks 0 --verbose",
+                "Where it does not load: without the hooks of locks, with all that libbpf says.",
+            ),
+            (
+                "scx_freqlock --monitor 1",
+                "From another terminal: statistics of the running one.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-status",
+        &[(
+            "scx_freqlock status --json",
+            "As reports of faults should have it.",
+        )],
+    ),
+    (
+        "scx_freqlock-top",
+        &[
+            (
+                "scx_freqlock top --by cgroup --interval 5",
+                "Cgroups, every five seconds.",
+            ),
+            (
+                "scx_freqlock top --view locks --comm postgres",
+                "The locks of one command's processes.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-report",
+        &[
+            (
+                "scx_freqlock report --by command --sort wait_ns --top 10",
+                "Commands whose tasks waited most for a CPU.",
+            ),
+            (
+                "scx_freqlock report --save before.json",
+                "Keep the figures of now;",
+            ),
+            (
+                "scx_freqlock report --since before.json",
+                "and print later what happened since.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-locks",
+        &[
+            (
+                "scx_freqlock locks --interval 1",
+                "The locks that were waited for in each second.",
+            ),
+            (
+                "scx_freqlock locks --comm mysqld --sort preempted --top 5",
+                "Locks whose holders lost their CPU most often while others waited.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-cpus",
+        &[
+            ("scx_freqlock cpus 1893", "Of a process."),
+            (
+                "scx_freqlock cpus --cgroup /system.slice --json",
+                "Of a cgroup, for a program.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-counters",
+        &[("scx_freqlock counters --json", "For a program.")],
+    ),
+    (
+        "scx_freqlock-predictions",
+        &[(
+            "scx_freqlock predictions",
+            "Predicted beside real waits and bursts.",
+        )],
+    ),
+    (
+        "scx_freqlock-memory",
+        &[(
+            "scx_freqlock memory --cpus 128 --tasks 50000",
+            "What it would take on a larger machine.",
+        )],
+    ),
+    (
+        "scx_freqlock-knobs",
+        &[("scx_freqlock knobs --json", "For a program.")],
+    ),
+    (
+        "scx_freqlock-get",
+        &[
+            ("scx_freqlock get", "All that is in force."),
+            ("scx_freqlock get mode slice_us", "Two of them."),
+        ],
+    ),
+    (
+        "scx_freqlock-set",
+        &[
+            (
+                "scx_freqlock set mode=nest slice_us=2000",
+                "Both, or neither if one is refused.",
+            ),
+            (
+                "scx_freqlock set cpus_ms=100",
+                "Begin to write the page of CPUs that processes can count on.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-undo",
+        &[("scx_freqlock undo", "Take back what set did last.")],
+    ),
+    (
+        "scx_freqlock-changes",
+        &[("scx_freqlock changes", "What undo would take back.")],
+    ),
+    (
+        "scx_freqlock-adapt",
+        &[(
+            "scx_freqlock adapt",
+            "What the trials of a scheduler started with --adapt found.",
+        )],
+    ),
+    (
+        "scx_freqlock-explain",
+        &[(
+            "scx_freqlock explain 1893",
+            "Why this task has the knobs that it has.",
+        )],
+    ),
+    (
+        "scx_freqlock-contexts",
+        &[(
+            "scx_freqlock contexts ./contexts.toml",
+            "Check a file before it is put in place.",
+        )],
+    ),
+    (
+        "scx_freqlock-reload",
+        &[("scx_freqlock reload", "After the file of contexts was changed.")],
+    ),
+    (
+        "scx_freqlock-observe",
+        &[
+            (
+                "scx_freqlock observe -- make -j4",
+                "How the tasks of a build ran, under the scheduler in charge.",
+            ),
+            (
+                "scx_freqlock observe --json --output out.json -- ./configure",
+                "The same as JSON, in a file.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-cost",
+        &[(
+            "scx_freqlock cost -- make -j4",
+            "The time that BPF programs of the scheduler took meanwhile.",
+        )],
+    ),
+    (
+        "scx_freqlock-compare",
+        &[
+            (
+                "scx_freqlock compare --workloads kbuild,configure --schedulers eevdf,auto,scx_bpfland",
+                "On this machine, ten rounds in turn.",
+            ),
+            (
+                "scx_freqlock compare --workloads hackbench --schedulers auto,auto:--slice-us=8000 --baseline auto --runs 20",
+                "What a knob does.",
+            ),
+            (
+                "scx_freqlock compare --machine e7-8870v4 --workloads configure --schedulers eevdf,auto,limit --seeds 6",
+                "On a simulated machine, from the folder of the sources.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-machine-run",
+        &[(
+            "scx_freqlock machine run e7-8870v4 --scheduler auto --record out -- bench/configure/run",
+            "One run; out/timeline.svg shows the frequency of each CPU.",
+        )],
+    ),
+    (
+        "scx_freqlock-machine-check",
+        &[(
+            "scx_freqlock machine check quick --kit target/machine/x86_64/kit.toml",
+            "Compare the times of tests/times/quick.toml; scripts/machine check calls this.",
+        )],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opts;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_example_is_a_command_line_that_is_taken() {
+        for (page, examples) in EXAMPLES {
+            assert!(!examples.is_empty(), "{page}");
+            for (line, what) in *examples {
+                let words: Vec<_> = line.split_whitespace().collect();
+                let taken = opts::command().try_get_matches_from(&words);
+                taken.unwrap_or_else(|why| panic!("{line}: {why}"));
+                assert!(what.ends_with(['.', ';']), "{what}");
+                // Of the page that it is on.
+                let command = page.replace('-', " ");
+                assert!(line.starts_with(&command), "{line} on the page {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_page_is_named_once() {
+        let names: BTreeSet<_> = EXAMPLES.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), EXAMPLES.len());
+        assert!(of("scx_freqlock-nothing").is_empty());
+    }
+}

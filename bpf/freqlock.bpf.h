@@ -427,6 +427,11 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
 int fl_context_look(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 
+/* wake.bpf.c */
+s32 freqlock_select_cpu(unsigned long long *ctx);
+void freqlock_enqueue(unsigned long long *ctx);
+u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now);
+
 /* freq.bpf.c */
 u32 fl_speed(s32 cpu, u64 now);
 int fl_freq_running(s32 cpu, u64 now);
@@ -555,6 +560,15 @@ static __always_inline struct task_struct *fl_task_of(u64 self, struct task_ctx 
 static __always_inline u64 fl_cgroup_id(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+}
+
+/* See that @p has the knobs of its context, if something can have changed that. */
+static __always_inline void fl_follow_context(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 version = contexts_version;
+
+	if (version_nr(version) || tctx->context_version != version)
+		fl_context_look(p, tctx);
 }
 
 #include "lock.bpf.h"

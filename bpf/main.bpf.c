@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_freqlock: the policy in one page, then its sched_ext operations in the
- * order in which a task meets them.
+ * scx_freqlock: the policy in one page, then what a CPU does: which task it picks, and
+ * what begins and ends with that. How a task gets its CPU is wake.bpf.c's, how it comes to
+ * be ours life.bpf.c's.
  *
  * 1. Every CPU has a queue, ordered by virtual deadline (policy/deadline.h).
  *    Each CPU's virtual clock is its own; a task that changes CPU takes its lag
@@ -30,8 +31,6 @@
  */
 #include "freqlock.bpf.h"
 #include "clock.bpf.h"
-#include "drop.bpf.h"
-#include "placement.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -63,255 +62,6 @@ u64 tick_ns;
 struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 struct group_work group_works[FL_MAX_GROUPS];
-
-/* See that @p has the knobs of its context, if something can have changed that. */
-static __always_inline void follow_context(struct task_struct *p, struct task_ctx *tctx)
-{
-	u32 version = contexts_version;
-
-	if (version_nr(version) || tctx->context_version != version)
-		fl_context_look(p, tctx);
-}
-
-/*
- * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. A
- * waker that leaves its CPU to @p does so sooner by itself; if it lied, a tick finds it out.
- */
-static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
-{
-	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE &&
-	       !(tctx->flags & FL_TASK_FOLLOWS);
-}
-
-/*
- * In how many ns a task of @deadline and @weight that waits on @cpu preempts the running
- * one, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
- * done by then. But not while it holds up others: @urgent.
- */
-static u64 preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
-{
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ran = now - cctx->running_since, left;
-
-	if (idle_gives_way(cctx->running_weight, weight) && !cctx->donated)
-		return 0;
-	if (!deadline_preempts(deadline, cctx->running_deadline,
-			       tunables.preempt_margin_us * FL_USEC) ||
-	    (sees_locks && fl_hold_spares(cpu, weight, now)))
-		return FL_NONE;
-	/* Who runs on others' terms has had what it was picked for when those are over. */
-	if (urgent || cctx->donated)
-		return 0;
-	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
-			    cctx->running_weight, weight, cctx->running_slice);
-	/* The end of its slice comes anyway. */
-	if (left >= cctx->running_slice)
-		return FL_NONE;
-	return left > ran ? left - ran : 0;
-}
-
-/* @p is the next to run on @cpu, and is not enqueued. */
-static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
-{
-	/* Until it runs, others see by this that the CPU is taken. */
-	queued_add(tctx, cpu);
-	vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
-					tctx->weight);
-	/*
-	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
-	 * one, for which it may have to change the affinity of @p.
-	 */
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
-}
-
-s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	struct task_ctx *tctx = fl_task(p);
-	struct placement *pl;
-	s32 cpu;
-
-	if (!tctx) {
-		fl_count(no_ctx);
-		return prev_cpu;
-	}
-	if (is_dropped(p))
-		return prev_cpu;
-	follow_context(p, tctx);
-	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
-	pl->wake_flags = wake_flags;
-	pl->fork = wake_flags & SCX_WAKE_FORK;
-	if (pl->fork)
-		fl_count(fork);
-	else
-		fl_count(wake);
-
-	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
-	if (fl_edge(tctx))
-		fl_lock_woken(p, tctx, pl->now);
-	if (pl->mode == FL_MODE_AUTO) {
-		fl_learn_back(tctx, pl->now);
-		if (pl->from_task)
-			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
-	}
-	if (!fl_allowed(p, prev_cpu))
-		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
-							     (s32)bpf_cpumask_first(p->cpus_ptr);
-
-	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS);
-	tctx->flags |= FL_TASK_ASKED;
-	tctx->waiting_since = pl->now;
-	cpu = place(p, tctx, pl);
-	if (tells_tasks)
-		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
-
-	if (pl->mode == FL_MODE_AUTO) {
-		tctx->flags |= FL_TASK_PREDICTED;
-		tctx->predicted_wait = pl->wait_ns;
-	}
-	if (pl->idle) {
-		tctx->flags |= FL_TASK_TO_IDLE;
-		run_next(p, tctx, cpu);
-	} else if (pl->park) {
-		park_until(tctx, pl);
-	} else if ((tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
-		   fl_allowed(p, pl->this_cpu)) {
-		/* What runs here does so in the stead of those who waited: @p has it back. */
-		cpu = pl->this_cpu;
-	} else if (cpu == pl->this_cpu && pl->from_task && (wake_flags & SCX_WAKE_SYNC)) {
-		/*
-		 * With nobody else there, nothing is to be decided once the waker leaves; but
-		 * now and then, whether the CPU has less to do than others.
-		 */
-		if (fl_nr_running(cpu) == 1 && pl->now < fl_cpu(cpu)->next_balance) {
-			fl_cpu(cpu)->followed = true;
-			run_next(p, tctx, cpu);
-		} else {
-			tctx->flags |= FL_TASK_FOLLOWS;
-		}
-	}
-	return cpu;
-}
-
-void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
-{
-	s32 cpu = scx_bpf_task_cpu(p), idle;
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	struct task_ctx *tctx = fl_task(p);
-	u64 now = scx_bpf_now(), own, in = FL_NONE;
-	bool arrives, preempts, urgent, pinned;
-	u64 mode;
-
-	if (!tctx) {
-		fl_count(no_ctx);
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
-		return;
-	}
-	if (is_dropped(p))
-		return;
-	if (enq_flags & SCX_ENQ_REENQ)
-		tctx->flags |= FL_TASK_DISPLACED;
-	if (tctx->flags & FL_TASK_DISPLACED)
-		fl_count(displaced);
-	/* If it was asked where, that was a moment ago. */
-	if (!(tctx->flags & FL_TASK_ASKED))
-		follow_context(p, tctx);
-	mode = fl_policy(tctx)->mode;
-	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
-		return;
-	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
-	/*
-	 * It may wait already: since it was asked where, since it last ran, or in the local
-	 * queue from which a task of a higher class drove it.
-	 */
-	if (!tctx->waiting_since)
-		tctx->waiting_since = now;
-	count_unasked(p, tctx, enq_flags);
-	/* select_cpu is not asked for a task that may run on one CPU only. */
-	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
-		fl_lock_woken(p, tctx, now);
-	/*
-	 * A task whose slice is over goes on from where it is, with no credit to
-	 * bound; but giving way earns no more of it than sleep does.
-	 */
-	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
-		vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
-					tctx->weight);
-	if (tctx->spin.behind)
-		tctx->deadline = fl_spin_deadline(tctx, cpu);
-	urgent = tctx->flags & FL_TASK_HEIR;
-	if (fl_holds(tctx)) {
-		own = tctx->deadline;
-		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
-		if (tctx->deadline != own) {
-			fl_count(donate);
-			urgent = true;
-		}
-	}
-	if (arrives && fl_is_busy(cpu) && (may_preempt(p, tctx) || urgent))
-		in = cctx->spinner == p->tgid ?
-			     0 :
-			     preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
-	preempts = in == 0;
-	pinned = fl_is_pinned(p);
-	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
-	    place_again(p, tctx, cpu, enq_flags, now))
-		return;
-
-	/* The kernel's own work for this CPU: what it does is waited for by others. */
-	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
-		fl_count(enq_kthread);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
-				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
-		return;
-	}
-
-	queued_add(tctx, cpu);
-	fl_mark_work(cpu);
-	if (tctx->flags & FL_TASK_PARK) {
-		tctx->flags &= ~FL_TASK_PARK;
-		cctx->parked = true;
-		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline,
-					 enq_flags);
-		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
-		/* It went idle since it was looked at: nobody else will wake it for this. */
-		if (!fl_is_busy(cpu))
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		return;
-	}
-
-	fl_count(enq_queue);
-	if ((enq_flags & SCX_ENQ_WAKEUP) || !fl_still_late(p, tctx, cpu, now, enq_flags))
-		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
-					 enq_flags);
-	if (preempts) {
-		fl_count(preempt_wake);
-		/* A dispatch that comes before this insert forgets it: it may balance then. */
-		cctx->wakee = true;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	} else if (in != FL_NONE) {
-		fl_count(preempt_later);
-		cctx->wakee = true;
-		fl_end_turn(cpu, now, in);
-	} else if (!fl_is_busy(cpu)) {
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	}
-	/*
-	 * A CPU may have gone idle after it found this queue empty. One that
-	 * does so between this look and its own going idle is found by the next
-	 * tick of the CPU on which the task waits, or by a timer where a real-time
-	 * task runs. The insert takes effect as this returns, and kicks are sent
-	 * after that, when interrupts are on again: who is woken here finds the task.
-	 */
-	if (!pinned) {
-		idle = fl_claim_idle(p, mode, cpu, now);
-		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-		else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
-			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
-	}
-}
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -465,7 +215,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	if (tctx) {
 		if (tells_tasks)
 			fl_account_run(tctx, now, speed);
-		follow_context(p, tctx);
+		fl_follow_context(p, tctx);
 		if (fl_spin_tick(p, tctx, cpu, now))
 			tctx->request = 0;
 	}
@@ -493,7 +243,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	if (!waiting)
 		return;
 	wctx = fl_task(waiting);
-	in = preempts_in(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now);
+	in = fl_preempts_in(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now);
 	if (!in) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A decision about where a task goes, as the operations in main.bpf.c begin it and
+ * A decision about where a task goes, as the operations in wake.bpf.c begin it and
  * carry it out; what is chosen is place.bpf.c's to say.
  */
 #ifndef __FREQLOCK_PLACEMENT_BPF_H

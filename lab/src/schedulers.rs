@@ -14,11 +14,12 @@ pub const KERNEL: &str = "eevdf";
 
 /// The programs of the scx project, for suggestions only: any other program
 /// whose name begins with `scx_` will do.
-const PEERS: [&str; 12] = [
+const PEERS: [&str; 13] = [
     "scx_beerland",
     "scx_bpfland",
     "scx_cosmos",
     "scx_flash",
+    "scx_floor",
     "scx_lavd",
     "scx_layered",
     "scx_p2dq",

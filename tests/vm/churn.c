@@ -28,36 +28,19 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "attributes.h"
+#include "cpusets.h"
 #include "timing.h"
-
-/* linux/sched.h, linux/sched/types.h: libc's headers do not go along with these. */
-#define FLAG_RESET_ON_FORK 1
-#undef SCHED_EXT
-#define SCHED_EXT 7
-
-struct attributes {
-	uint32_t size;
-	uint32_t policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime;
-	uint64_t deadline;
-	uint64_t period;
-};
 
 enum {
 	THREADS = 4, /* of a process */
 	MAX_PROCS = 256,
 	CHILDREN = 3, /* that a thread has at a time */
-	GROUPS = 2,
 	STALL_S = 20,
 	NOBODY = 65534,
 };
@@ -442,41 +425,6 @@ static bool kill_process(long number)
 
 /* ---- cpusets ---- */
 
-static char hierarchy[64], group[GROUPS][128];
-static bool mounted;
-
-static bool write_file(const char *dir, const char *name, const char *text)
-{
-	char path[256];
-	bool written;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return false;
-	written = write(fd, text, strlen(text)) > 0;
-	close(fd);
-	return written;
-}
-
-static bool find_cpusets(void)
-{
-	strcpy(hierarchy, "/sys/fs/cgroup");
-	if (access("/sys/fs/cgroup/cgroup.procs", F_OK)) {
-		strcpy(hierarchy, "/tmp/churn.XXXXXX");
-		mounted = mkdtemp(hierarchy) && !mount("none", hierarchy, "cgroup2", 0, NULL);
-	}
-	if (!write_file(hierarchy, "cgroup.subtree_control", "+cpuset"))
-		return false;
-	for (int i = 0; i < GROUPS; i++) {
-		snprintf(group[i], sizeof(group[i]), "%s/churn-%d-%d", hierarchy, getpid(), i);
-		if (mkdir(group[i], 0755))
-			die("%s: %s", group[i], strerror(errno));
-	}
-	return true;
-}
-
 static void change_cpuset(void)
 {
 	const char *to = below(8) ? group[below(GROUPS)] : hierarchy;
@@ -496,25 +444,7 @@ static void change_cpuset(void)
 	may_refuse(write_file(group[below(GROUPS)], "cpuset.cpus", text) ? 0 : -1, "cpuset.cpus");
 }
 
-static void leave_cpusets(void)
-{
-	for (int i = 0; i < GROUPS; i++)
-		/* Who was killed is in it a little longer. */
-		for (int tries = 0; group[i][0] && rmdir(group[i]) && tries < 100; tries++)
-			sleep_us(20000);
-	if (mounted && !umount2(hierarchy, MNT_DETACH))
-		rmdir(hierarchy);
-}
-
 /* ---- CPUs ---- */
-
-static bool turn(int cpu, const char *on)
-{
-	char dir[64];
-
-	snprintf(dir, sizeof(dir), "/sys/devices/system/cpu/cpu%d", cpu);
-	return write_file(dir, "online", on);
-}
 
 /* The first CPU stays. */
 static void change_cpus(void)

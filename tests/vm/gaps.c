@@ -40,6 +40,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "attributes.h"
 #include "timing.h"
 
 enum {
@@ -47,15 +48,6 @@ enum {
 	MAX_KINDS = 16,
 	STACK = 16384,
 	PRIORITY = 10, /* of a real-time task; that of who measures is higher */
-};
-
-/* linux/sched/types.h, which glibc's headers do not go along with. */
-struct attributes {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
 };
 
 static struct loop {
@@ -282,8 +274,9 @@ static void take_cpu(const char *policy, long ms)
 			die("sched_setattr: %s", strerror(errno));
 	} else {
 		set_policy(0, strcmp(policy, "rr") ? SCHED_FIFO : SCHED_RR, PRIORITY);
-		taken = loops[0].cpu;
-		pin(0, taken);
+		pin(0, loops[0].cpu);
+		/* Who was there until now is not meant. */
+		taken = sched_getcpu();
 	}
 	end = now() + ms * 1000000ull;
 	while (now() < end)

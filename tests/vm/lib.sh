@@ -22,6 +22,8 @@ cpus=$loads/cpus
 hostile=$loads/hostile
 churn=$loads/churn
 gaps=$loads/gaps
+moved=$loads/moved
+pairs=$loads/pairs
 scx=/sys/kernel/sched_ext
 
 # Longest wait, in seconds, for what a working system does at once.
@@ -141,6 +143,8 @@ run_load() { run_program "$load" "$@"; }
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
 run_gaps() { run_program "$gaps" "$@"; }
+run_moved() { run_program "$moved" "$@"; }
+run_pairs() { run_program "$pairs" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
 
 run_program() {

@@ -26,7 +26,7 @@ make_kit() {
     awk 'BEGIN { RS = ""; ORS = "\n\n" }
         !/\[\[content\]\]/ || /from = "[^"]*\/machine\/guest-/ || /to = "\/(init|boot\/.*|usr\/bin\/mark|freqlock\/.*)"/' \
         "$root/target/machine/x86_64/kit.toml"
-    for program in machine/x86_64/bin/scx_freqlock tests/probe tests/load tests/hostile; do
+    for program in machine/x86_64/bin/scx_freqlock tests/probe tests/load tests/moved tests/hostile; do
         printf '[[content]]\nfrom = "%s"\nto = "/usr/bin/%s"\n\n' "$root/target/$program" "${program##*/}"
     done
 }

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A task needs a CPU: which one (as place.bpf.c says), in which of its queues, and whether
+ * it preempts the task that runs there.
+ */
+#include "freqlock.bpf.h"
+#include "clock.bpf.h"
+#include "drop.bpf.h"
+#include "placement.bpf.h"
+
+/*
+ * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. A
+ * waker that leaves its CPU to @p does so sooner by itself; if it lied, a tick finds it out.
+ */
+static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE &&
+	       !(tctx->flags & FL_TASK_FOLLOWS);
+}
+
+/*
+ * In how many ns a task of @deadline and @weight that waits on @cpu preempts the running
+ * one, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
+ * done by then. But not while it holds up others: @urgent.
+ */
+u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 ran = now - cctx->running_since, left;
+
+	if (idle_gives_way(cctx->running_weight, weight) && !cctx->donated)
+		return 0;
+	if (!deadline_preempts(deadline, cctx->running_deadline,
+			       tunables.preempt_margin_us * FL_USEC) ||
+	    (sees_locks && fl_hold_spares(cpu, weight, now)))
+		return FL_NONE;
+	/* Who runs on others' terms has had what it was picked for when those are over. */
+	if (urgent || cctx->donated)
+		return 0;
+	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
+			    cctx->running_weight, weight, cctx->running_slice);
+	/* The end of its slice comes anyway. */
+	if (left >= cctx->running_slice)
+		return FL_NONE;
+	return left > ran ? left - ran : 0;
+}
+
+/* @p is the next to run on @cpu, and is not enqueued. */
+static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+{
+	/* Until it runs, others see by this that the CPU is taken. */
+	queued_add(tctx, cpu);
+	vtime_join(tctx, cpu);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
+					tctx->weight);
+	/*
+	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
+	 * one, for which it may have to change the affinity of @p.
+	 */
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
+}
+
+/* True if the task that wakes another one on @cpu says that it leaves that CPU to it. */
+static bool follows(const struct placement *pl, s32 cpu)
+{
+	return cpu == pl->this_cpu && pl->from_task && (pl->wake_flags & SCX_WAKE_SYNC);
+}
+
+/*
+ * True if nothing is to be decided once it has left: nobody else is there, and, where a CPU
+ * is idle, it usually leaves sooner than that one would be running. Now and then it is to be
+ * seen whether this CPU has less to do than others: then it is not true.
+ */
+static bool leaves_soon(const struct placement *pl)
+{
+	struct cpu_ctx *cctx = fl_cpu(pl->this_cpu);
+
+	if (fl_nr_running(pl->this_cpu) != 1)
+		return false;
+	if (pl->park)
+		return pl->leave_ns <= (cctx->idle_exit ?: tunables.idle_exit_ns);
+	return pl->now < cctx->next_balance;
+}
+
+s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = fl_task(p);
+	struct placement *pl;
+	s32 cpu;
+
+	if (!tctx) {
+		fl_count(no_ctx);
+		return prev_cpu;
+	}
+	if (is_dropped(p))
+		return prev_cpu;
+	fl_follow_context(p, tctx);
+	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
+	pl->wake_flags = wake_flags;
+	pl->fork = wake_flags & SCX_WAKE_FORK;
+	if (pl->fork)
+		fl_count(fork);
+	else
+		fl_count(wake);
+
+	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
+	if (fl_edge(tctx))
+		fl_lock_woken(p, tctx, pl->now);
+	if (pl->mode == FL_MODE_AUTO) {
+		fl_learn_back(tctx, pl->now);
+		if (pl->from_task)
+			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
+	}
+	if (!fl_allowed(p, prev_cpu))
+		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
+							     (s32)bpf_cpumask_first(p->cpus_ptr);
+
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS);
+	tctx->flags |= FL_TASK_ASKED;
+	tctx->waiting_since = pl->now;
+	cpu = place(p, tctx, pl);
+	if (tells_tasks)
+		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
+
+	if (pl->mode == FL_MODE_AUTO) {
+		tctx->flags |= FL_TASK_PREDICTED;
+		tctx->predicted_wait = pl->wait_ns;
+	}
+	if (pl->park)
+		park_until(tctx, pl);
+	if (pl->idle) {
+		tctx->flags |= FL_TASK_TO_IDLE;
+		run_next(p, tctx, cpu);
+	} else if (follows(pl, cpu)) {
+		if (leaves_soon(pl)) {
+			fl_cpu(cpu)->followed = true;
+			run_next(p, tctx, cpu);
+		} else {
+			tctx->flags |= FL_TASK_FOLLOWS;
+		}
+	} else if (!pl->park && (tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
+		   fl_allowed(p, pl->this_cpu)) {
+		/* What runs here does so in the stead of those who waited: @p has it back. */
+		cpu = pl->this_cpu;
+	}
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct task_ctx *tctx = fl_task(p);
+	u64 now = scx_bpf_now(), own, in = FL_NONE;
+	bool arrives, preempts, urgent, pinned;
+	u64 mode;
+
+	if (!tctx) {
+		fl_count(no_ctx);
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
+		return;
+	}
+	if (is_dropped(p))
+		return;
+	if (enq_flags & SCX_ENQ_REENQ)
+		tctx->flags |= FL_TASK_DISPLACED;
+	if (tctx->flags & FL_TASK_DISPLACED)
+		fl_count(displaced);
+	/* If it was asked where, that was a moment ago. */
+	if (!(tctx->flags & FL_TASK_ASKED))
+		fl_follow_context(p, tctx);
+	mode = fl_policy(tctx)->mode;
+	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
+		return;
+	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
+	/*
+	 * It may wait already: since it was asked where, since it last ran, or in the local
+	 * queue from which a task of a higher class drove it.
+	 */
+	if (!tctx->waiting_since)
+		tctx->waiting_since = now;
+	count_unasked(p, tctx, enq_flags);
+	/* select_cpu is not asked for a task that may run on one CPU only. */
+	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
+		fl_lock_woken(p, tctx, now);
+	/*
+	 * A task whose slice is over goes on from where it is, with no credit to
+	 * bound; but giving way earns no more of it than sleep does.
+	 */
+	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
+		vtime_join(tctx, cpu);
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
+					tctx->weight);
+	if (tctx->spin.behind)
+		tctx->deadline = fl_spin_deadline(tctx, cpu);
+	urgent = tctx->flags & FL_TASK_HEIR;
+	if (fl_holds(tctx)) {
+		own = tctx->deadline;
+		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
+		if (tctx->deadline != own) {
+			fl_count(donate);
+			urgent = true;
+		}
+	}
+	if (arrives && fl_is_busy(cpu) && (may_preempt(p, tctx) || urgent))
+		in = cctx->spinner == p->tgid ?
+			     0 :
+			     fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
+	preempts = in == 0;
+	pinned = fl_is_pinned(p);
+	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
+	    place_again(p, tctx, cpu, enq_flags, now))
+		return;
+
+	/* The kernel's own work for this CPU: what it does is waited for by others. */
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
+		fl_count(enq_kthread);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
+				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
+		return;
+	}
+
+	queued_add(tctx, cpu);
+	fl_mark_work(cpu);
+	if (tctx->flags & FL_TASK_PARK) {
+		tctx->flags &= ~FL_TASK_PARK;
+		cctx->parked = true;
+		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline,
+					 enq_flags);
+		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
+		/* It went idle since it was looked at: nobody else will wake it for this. */
+		if (!fl_is_busy(cpu))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+
+	fl_count(enq_queue);
+	if ((enq_flags & SCX_ENQ_WAKEUP) || !fl_still_late(p, tctx, cpu, now, enq_flags))
+		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
+					 enq_flags);
+	if (preempts) {
+		fl_count(preempt_wake);
+		/* A dispatch that comes before this insert forgets it: it may balance then. */
+		cctx->wakee = true;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else if (in != FL_NONE) {
+		fl_count(preempt_later);
+		cctx->wakee = true;
+		fl_end_turn(cpu, now, in);
+	} else if (!fl_is_busy(cpu)) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	/*
+	 * A CPU may have gone idle after it found this queue empty. One that
+	 * does so between this look and its own going idle is found by the next
+	 * tick of the CPU on which the task waits, or by a timer where a real-time
+	 * task runs. The insert takes effect as this returns, and kicks are sent
+	 * after that, when interrupts are on again: who is woken here finds the task.
+	 */
+	if (!pinned) {
+		idle = fl_claim_idle(p, mode, cpu, now);
+		if (idle >= 0)
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
+			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+	}
+}

@@ -19,7 +19,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 fn main() -> Result<()> {
     let (ask, asked) = mpsc::channel();
-    ctrlc::set_handler(move || ask.send(()).unwrap_or_default()).context("signals cannot be handled")?;
+    ctrlc::set_handler(move || ask.send(()).unwrap_or_default())
+        .context("signals cannot be handled")?;
     let mut storage = MaybeUninit::uninit();
     let builder = skel::BpfSkelBuilder::default();
     let mut skel = scx_ops_open!(builder, &mut storage, floor_ops, None)?;

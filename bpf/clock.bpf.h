@@ -133,4 +133,10 @@ static inline u64 burst_rest(struct task_ctx *tctx)
 	return tctx->burst ? learn_rest(tctx->burst, tctx->work) : 0;
 }
 
+/* @tctx is to be queued and asks for @request, ns. */
+static inline void set_deadline(struct task_ctx *tctx, u64 request)
+{
+	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), request, tctx->weight);
+}
+
 #endif /* __FREQLOCK_CLOCK_BPF_H */

@@ -200,29 +200,33 @@ static void catch_up(s32 cpu, struct cpu_ctx *cctx, u64 past, u64 now)
 	caught_up(cctx, now);
 }
 
-/* This CPU's task stops. Returns the speed at which it ran, 0..1024. */
-u32 fl_freq_stopping(s32 cpu, u64 now)
+/*
+ * This CPU's task has run until now, which is taken in if @step ns have passed since that was
+ * done. Returns the speed at which it ran, 0..1024.
+ */
+static u32 run_until(s32 cpu, u64 now, u64 step)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 past = now - cctx->speed_at;
 
 	cctx->busy_ns += now - cctx->busy_at;
 	cctx->busy_at = now;
-	if (past >= FREQ_STEP_NS)
+	if (past >= step)
 		catch_up(cpu, cctx, past, now);
 	return effective(cpu, cctx->speed);
+}
+
+/* This CPU's task stops. Returns the speed at which it ran, 0..1024. */
+u32 fl_freq_stopping(s32 cpu, u64 now)
+{
+	return run_until(cpu, now, FREQ_STEP_NS);
 }
 
 /* This CPU's task runs on at a tick. Returns the speed at which it does, 0..1024. */
 u32 fl_freq_tick(s32 cpu, u64 now)
 {
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u32 speed;
+	u32 speed = run_until(cpu, now, 0);
 
-	cctx->busy_ns += now - cctx->busy_at;
-	cctx->busy_at = now;
-	catch_up(cpu, cctx, now - cctx->speed_at, now);
-	speed = effective(cpu, cctx->speed);
 	cpu_speed_out[cpu & (FL_MAX_CPUS - 1)] = speed;
 	return speed;
 }

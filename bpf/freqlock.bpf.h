@@ -311,10 +311,31 @@ static __always_inline bool fl_turbo_falls(void)
 	return turbo[FL_MAX_CPUS - 1] < turbo[0];
 }
 
+/* False if no CPU at all is idle: then there is no need to look which. */
+static __always_inline bool fl_any_idle(void)
+{
+	const struct cpumask *idle;
+	bool any;
+
+	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
+	bpf_rcu_read_lock();
+	idle = scx_bpf_get_idle_cpumask();
+	any = !bpf_cpumask_empty(idle);
+	scx_bpf_put_idle_cpumask(idle);
+	bpf_rcu_read_unlock();
+	return any;
+}
+
+/* The mark of @cpu in the word of its group. */
+static __always_inline u64 fl_work_bit(s32 cpu)
+{
+	return 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
+}
+
 /* A task may be in a queue of @cpu, for others to see; before it is inserted. */
 static __always_inline void fl_mark_work(s32 cpu)
 {
-	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
+	u64 bit = fl_work_bit(cpu);
 	u32 group = fl_topo(cpu)->group;
 
 	if (group < FL_MAX_GROUPS && !(READ_ONCE(*fl_group_work(group)) & bit))

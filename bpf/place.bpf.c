@@ -85,16 +85,6 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
 	return scan.fast >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.fast) ? scan.fast : -1;
 }
 
-/* False if no CPU at all is idle: then there is no need to look which. */
-static bool any_idle(void)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool any = !bpf_cpumask_empty(idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	return any;
-}
-
 /*
  * Claims an idle CPU for @p, which waits at @from: for modes that know warm CPUs
  * the fastest now, else whichever the kernel gives. -1 if none is idle.
@@ -102,13 +92,9 @@ static bool any_idle(void)
 s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now)
 {
 	struct idle_scan scan = { .nest_only = mode == FL_MODE_NEST };
-	bool any;
 	s32 cpu;
 
-	bpf_rcu_read_lock();
-	any = any_idle();
-	bpf_rcu_read_unlock();
-	if (!any)
+	if (!fl_any_idle())
 		return -1;
 	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO) {
 		fl_scan_idle(p, from, now, &scan);

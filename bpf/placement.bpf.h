@@ -79,8 +79,7 @@ static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	queued_add(tctx, cpu);
 	fl_mark_work(cpu);
 	vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
-					tctx->weight);
+	set_deadline(tctx, fl_request(tctx));
 	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	return true;

@@ -114,8 +114,8 @@ static bool steal_parked(s32 from, u64 now)
  */
 static void clear_work(s32 cpu)
 {
-	u64 bit = 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
 	u32 group = fl_topo(cpu)->group;
+	u64 bit = fl_work_bit(cpu);
 
 	if (group >= FL_MAX_GROUPS || !(READ_ONCE(*fl_group_work(group)) & bit) ||
 	    READ_ONCE(fl_cpu(cpu)->queued_work))
@@ -159,6 +159,17 @@ int fl_steal_from(s32 cpu, s32 from, u64 now)
 	return true;
 }
 
+/*
+ * The next CPU of @group among those marked in @work, which is not 0, from that at @place on;
+ * its mark is taken out.
+ */
+static s32 next_marked(u32 group, u64 *work, u32 *place)
+{
+	*place = group_next(*work, *place) & (FL_GROUP_CPUS - 1);
+	*work &= ~(1ULL << *place);
+	return fl_group(group)->cpu[*place];
+}
+
 /* Take a task from a CPU of @group that has one, from that at @place on. */
 int fl_steal_group(s32 cpu, u32 group, u32 place, u64 now)
 {
@@ -170,9 +181,7 @@ int fl_steal_group(s32 cpu, u32 group, u32 place, u64 now)
 
 		if (!work)
 			break;
-		place = group_next(work, place) & (FL_GROUP_CPUS - 1);
-		work &= ~(1ULL << place);
-		from = fl_group(group)->cpu[place];
+		from = next_marked(group, &work, &place);
 		if (from != cpu && fl_steal_from(cpu, from, now))
 			return true;
 	}
@@ -277,9 +286,7 @@ int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 
 		if (!work || !left)
 			break;
-		place = group_next(work, place) & (FL_GROUP_CPUS - 1);
-		work &= ~(1ULL << place);
-		other = fl_group(group)->cpu[place];
+		other = next_marked(group, &work, &place);
 		if (other == cpu)
 			continue;
 		fl_crowd_look(cpu, other, now);
@@ -325,7 +332,8 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 		return false;
 	/*
 	 * It catches up here before the others go on, or one of two would be behind for ever.
-	 * Should another task run here first, that one has this credit, of lag_us at most.
+	 * Should another task run here first, that one has this credit: half a slice, so that
+	 * who wakes up need not wait for it.
 	 */
 	cctx->credit = lesser(served - crowd->least, fl_slice(NULL) / 2);
 	fl_count(rotate);
@@ -365,18 +373,13 @@ static bool call_for(u64 queue, s32 cpu, u64 now)
  */
 bool fl_call_idle(s32 cpu, u64 now)
 {
-	const struct cpumask *idle;
 	bool movable;
 
-	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
+	if (!fl_any_idle())
+		return nr_waiting(cpu) > 0;
 	bpf_rcu_read_lock();
-	idle = scx_bpf_get_idle_cpumask();
-	if (bpf_cpumask_empty(idle))
-		movable = nr_waiting(cpu) > 0;
-	else
-		movable = call_for(fl_queue(cpu), cpu, now) ||
-			  (fl_cpu(cpu)->late && call_for(fl_late(cpu), cpu, now));
-	scx_bpf_put_idle_cpumask(idle);
+	movable = call_for(fl_queue(cpu), cpu, now) ||
+		  (fl_cpu(cpu)->late && call_for(fl_late(cpu), cpu, now));
 	bpf_rcu_read_unlock();
 	return movable;
 }

@@ -51,8 +51,7 @@ static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	/* Until it runs, others see by this that the CPU is taken. */
 	queued_add(tctx, cpu);
 	vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_slice(tctx),
-					tctx->weight);
+	set_deadline(tctx, fl_slice(tctx));
 	/*
 	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
 	 * one, for which it may have to change the affinity of @p.
@@ -189,8 +188,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
-	tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
-					tctx->weight);
+	set_deadline(tctx, fl_request(tctx));
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
 	urgent = tctx->flags & FL_TASK_HEIR;

@@ -8,6 +8,7 @@ use crate::foreign;
 use ratatui::crossterm::terminal;
 use serde::Serialize;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 
 /// For every command that prints data.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -75,6 +76,31 @@ pub fn show<T: Serialize>(
         true => json(what, true)?,
         false => text(what),
     })?)
+}
+
+/// Ends a program whose command line has no meaning, or asked for help. Help that cannot
+/// be written is an error; clap would print it and be content.
+pub fn end_by(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(why) if !error.use_stderr() && why.kind() != ErrorKind::BrokenPipe => {
+            let line = anyhow::Error::new(Error::Write(why));
+            say(format_args!("scx_freqlock: {line:#}"));
+            std::process::exit(1)
+        }
+        _ => std::process::exit(error.exit_code()),
+    }
+}
+
+/// How a program ends that failed with `error`: it is told, with the status that it has.
+pub fn failed(error: &anyhow::Error, status: impl FnOnce() -> ExitCode) -> ExitCode {
+    // As `scx_freqlock knobs | head` does.
+    if let Some(Error::Closed) = error.downcast_ref() {
+        return ExitCode::SUCCESS;
+    }
+    // Not {:?}: that may print a backtrace.
+    say(format_args!("scx_freqlock: {error:#}"));
+    status()
 }
 
 /// A line on standard error, for people; where it cannot be written, they are not told.

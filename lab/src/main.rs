@@ -12,7 +12,6 @@ mod recorded;
 mod schedulers;
 mod sim;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -34,33 +33,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(&parse()) {
-        Ok(status) => status,
-        Err(error) => {
-            // As `scx_freqlock machine list | head` does.
-            if let Some(output::Error::Closed) = error.downcast_ref() {
-                return ExitCode::SUCCESS;
-            }
-            // Not {:?}: that may print a backtrace.
-            output::say(format_args!("scx_freqlock: {error:#}"));
-            status(&error)
-        }
-    }
-}
-
-/// Ends the process where the command line has no meaning.
-fn parse() -> Command {
-    Command::try_parse().unwrap_or_else(|error| {
-        let printed = error.print().and_then(|()| io::stdout().flush());
-        match printed {
-            Err(why) if !error.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
-                let line = anyhow::Error::new(output::Error::Write(why));
-                output::say(format_args!("scx_freqlock: {line:#}"));
-                std::process::exit(1)
-            }
-            _ => std::process::exit(error.exit_code()),
-        }
-    })
+    let command = Command::try_parse().unwrap_or_else(|error| output::end_by(&error));
+    run(&command).unwrap_or_else(|error| output::failed(&error, || status(&error)))
 }
 
 fn run(command: &Command) -> Result<ExitCode> {

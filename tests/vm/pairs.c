@@ -11,20 +11,16 @@
  *	long that one waited, in us, at most
  */
 #define _GNU_SOURCE
-#include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-#include "timing.h"
+#include "tasks.h"
 
 enum { MAX_PAIRS = 64 };
 
+/* What they tell, beside each pair's passes, which are its note's checks. */
 static struct {
-	volatile uint64_t passes[MAX_PAIRS];
 	volatile uint64_t asked, longest, nr;
-} *shared;
+} *told;
+
+static int to_wakee[2];
 
 static void pass(int fd)
 {
@@ -40,42 +36,33 @@ static void take(int fd)
 		_exit(0);
 }
 
-static bool is_child(void)
-{
-	pid_t pid = fork();
-
-	if (pid < 0)
-		die("fork: %s", strerror(errno));
-	if (!pid)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return !pid;
-}
-
 static void open_pipe(int ends[2])
 {
 	if (pipe(ends))
 		die("pipe: %s", strerror(errno));
 }
 
-static void begin_pair(long i, long work_us)
-{
-	int to[2], back[2];
+/* A pair's pipes, until its two processes have them. */
+static int there[2], back[2];
 
-	open_pipe(to);
-	open_pipe(back);
-	if (is_child())
-		for (;;) {
-			take(to[0]);
-			burn_us(work_us);
-			pass(back[1]);
-		}
-	if (is_child())
-		for (;;) {
-			pass(to[1]);
-			take(back[0]);
-			burn_us(work_us);
-			shared->passes[i]++;
-		}
+static void answer(int i)
+{
+	(void)i;
+	for (;;) {
+		take(there[0]);
+		burn_us(number("work-us", 10));
+		pass(back[1]);
+	}
+}
+
+static void ask(int i)
+{
+	for (;;) {
+		pass(there[1]);
+		take(back[0]);
+		burn_us(number("work-us", 10));
+		shared->task[i].checks++;
+	}
 }
 
 static void cmd_talk(void)
@@ -85,15 +72,19 @@ static void cmd_talk(void)
 
 	if (n < 1 || n > MAX_PAIRS)
 		die("n is 1 to %d", MAX_PAIRS);
-	for (i = 0; i < n; i++)
-		begin_pair(i, number("work-us", 10));
+	for (i = 0; i < n; i++) {
+		open_pipe(there);
+		open_pipe(back);
+		spawn(answer, i);
+		spawn(ask, i);
+	}
 	/* Where they are at first is of no concern. */
 	sleep_us(100000);
 	for (i = 0; i < n; i++)
-		before[i] = shared->passes[i];
+		before[i] = shared->task[i].checks;
 	sleep_us(number("ms", 400) * 1000);
 	for (i = 0; i < n; i++) {
-		uint64_t passes = shared->passes[i] - before[i];
+		uint64_t passes = shared->task[i].checks - before[i];
 
 		least = passes < least ? passes : least;
 		most = passes > most ? passes : most;
@@ -102,63 +93,45 @@ static void cmd_talk(void)
 	printf("least=%lu most=%lu sum=%lu\n", least, most, sum);
 }
 
-static void pin(int cpu)
+static void wakee(int i)
 {
-	cpu_set_t set;
+	(void)i;
+	for (;;) {
+		uint64_t waited;
 
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("sched_setaffinity: %s", strerror(errno));
+		take(to_wakee[0]);
+		waited = clock_ns(CLOCK_MONOTONIC) - told->asked;
+		if (waited > told->longest)
+			told->longest = waited;
+		told->nr++;
+	}
 }
 
 static void cmd_lie(void)
 {
 	long n = number("n", 40), i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	int to[2];
 
-	open_pipe(to);
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED)
+		die("out of memory");
+	open_pipe(to_wakee);
 	for (i = 1; i < cpus; i++)
-		if (is_child()) {
-			pin(i);
-			for (;;)
-				;
-		}
-	if (is_child())
-		for (;;) {
-			uint64_t waited;
-
-			take(to[0]);
-			waited = clock_ns(CLOCK_MONOTONIC) - shared->asked;
-			if (waited > shared->longest)
-				shared->longest = waited;
-			shared->nr++;
-		}
-	pin(0);
+		spawn_hog(i, i);
+	spawn(wakee, 0);
+	pin(0, 0);
 	for (i = 0; i < n; i++) {
 		sleep_us(5000);
-		shared->asked = clock_ns(CLOCK_MONOTONIC);
-		pass(to[1]);
+		told->asked = clock_ns(CLOCK_MONOTONIC);
+		pass(to_wakee[1]);
 		burn_us(number("work-us", 20000));
 	}
 	sleep_us(100000);
-	printf("waited=%lu nr=%lu\n", shared->longest / 1000, shared->nr);
+	printf("waited=%lu nr=%lu\n", told->longest / 1000, told->nr);
 }
+
+static const struct command commands[] = { { "talk", cmd_talk }, { "lie", cmd_lie }, {} };
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		die("usage: pairs talk|lie [name=value ...]");
-	params = argv + 2;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("out of memory");
-	if (!strcmp(argv[1], "talk"))
-		cmd_talk();
-	else if (!strcmp(argv[1], "lie"))
-		cmd_lie();
-	else
-		die("no load is called '%s'", argv[1]);
-	return 0;
+	return run_command("pairs", commands, argc, argv);
 }

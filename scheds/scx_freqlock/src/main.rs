@@ -46,25 +46,18 @@ fn main() -> ExitCode {
     start_log(opts.run.verbose);
     match dispatch(&opts) {
         Ok(status) => status,
-        Err(error) => {
-            // As `scx_freqlock knobs | head` does.
-            if let Some(output::Error::Closed) = error.downcast_ref() {
-                return ExitCode::SUCCESS;
-            }
-            // Not {:?}: that may print a backtrace.
-            output::say(format_args!("scx_freqlock: {error:#}"));
-            if error.is::<Failed>() {
-                return ExitCode::from(ENDED_BY_KERNEL);
-            }
-            if error.is::<context::Error>()
-                || error.is::<NoCommand>()
-                || error.is::<lab::NotThere>()
-            {
-                return ExitCode::from(WRONG_USAGE);
-            }
-            ExitCode::FAILURE
-        }
+        Err(error) => output::failed(&error, || status_of(&error)),
     }
+}
+
+fn status_of(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Failed>() {
+        return ExitCode::from(ENDED_BY_KERNEL);
+    }
+    if error.is::<context::Error>() || error.is::<NoCommand>() || error.is::<lab::NotThere>() {
+        return ExitCode::from(WRONG_USAGE);
+    }
+    ExitCode::FAILURE
 }
 
 /// What clap exits with, for what it cannot know itself.

@@ -26,7 +26,6 @@ use freqlock::openmetrics;
 use freqlock::output::{self, Format};
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -296,17 +295,7 @@ impl Opts {
         let parsed = command()
             .try_get_matches()
             .and_then(|matches| Self::from_arg_matches(&matches));
-        let opts = parsed.unwrap_or_else(|error| {
-            let printed = error.print().and_then(|()| std::io::stdout().flush());
-            match printed {
-                Err(why) if !error.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
-                    let line = output::Error::Write(why);
-                    output::say(format_args!("scx_freqlock: {:#}", anyhow::Error::new(line)));
-                    std::process::exit(1)
-                }
-                _ => std::process::exit(error.exit_code()),
-            }
-        });
+        let opts = parsed.unwrap_or_else(|error| output::end_by(&error));
         if !opts.run.test_speed.is_empty() && opts.run.freq_source() != Some(Source::Test) {
             let what = "--test-speed has a meaning with --freq-source=test only";
             command().error(ErrorKind::ArgumentConflict, what).exit();

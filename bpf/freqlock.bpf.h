@@ -64,6 +64,7 @@ enum fl_task_flags {
 	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker says that it leaves the CPU to it */
+	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -309,6 +310,17 @@ static __always_inline u32 fl_turbo(u32 active)
 static __always_inline bool fl_turbo_falls(void)
 {
 	return turbo[FL_MAX_CPUS - 1] < turbo[0];
+}
+
+/*
+ * Now, in a timer that was to fire at @meant and not before. scx_bpf_now() alone may stand
+ * still there until the CPU's next tick: who takes a task from the queue of another CPU sets
+ * that one's clock and does not take it back (6.14 to 7.3, kernel/sched/ext.c: a remote
+ * task's run queue is unlocked, but not unpinned).
+ */
+static __always_inline u64 fl_timer_now(u64 meant)
+{
+	return greater(scx_bpf_now(), meant);
 }
 
 /* False if no CPU at all is idle: then there is no need to look which. */

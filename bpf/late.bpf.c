@@ -218,9 +218,8 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 static int turn_over(void *map, u32 *key, struct turn_timer *t)
 {
 	struct cpu_ctx *cctx = fl_cpu(*key);
-	u64 now = scx_bpf_now(), ends;
+	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), ends;
 
-	__sync_lock_test_and_set(&t->fires_at, 0);
 	/* Another task may run meanwhile, whose turn ends later, or with a tick. */
 	ends = READ_ONCE(cctx->turn_ends);
 	if (!ends)

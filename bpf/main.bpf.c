@@ -328,6 +328,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
 	tctx->request = sleeps ? 0 : request_left(tctx->request, ran, fl_slice(tctx));
+	if (runnable && ran >= fl_slice(tctx) / 2)
+		tctx->flags |= FL_TASK_HAD_TURN;
 	if (runnable || sleeps)
 		fl_learn_stop(p, tctx, now, runnable);
 	if (runnable)

@@ -60,7 +60,7 @@ static s32 claim_idle(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64
 static int park_fire(void *map, u32 *key, struct park_timer *t)
 {
 	u32 cpu = *key;
-	u64 now = scx_bpf_now(), next = FL_NONE;
+	u64 now = fl_timer_now(t->fires_at), next = FL_NONE;
 	struct task_ctx *tctx;
 	struct task_struct *p;
 	bool going;

@@ -219,8 +219,10 @@ bool fl_steal(s32 cpu)
 }
 
 /*
- * What the first task got in @queue that may go elsewhere, and waits for half a slice at
- * least; FL_NONE if there is none. It is next there: the one with most to gain.
+ * What the first task got in @queue that may go elsewhere, and has had its turn or waits for
+ * half a slice; FL_NONE if there is none. It is next there: the one with most to gain. Turns
+ * end with ticks, and so on all CPUs at once: who looks a moment after the end of one is to
+ * find who had it.
  */
 u64 fl_served_next(u64 queue, u64 now)
 {
@@ -233,7 +235,10 @@ u64 fl_served_next(u64 queue, u64 now)
 		if (++seen > CALL_TASKS)
 			break;
 		tctx = fl_task(p);
-		if (!tctx || fl_is_pinned(p) || now - tctx->waiting_since < fl_slice(tctx) / 2)
+		if (!tctx || fl_is_pinned(p))
+			continue;
+		if (!(tctx->flags & FL_TASK_HAD_TURN) &&
+		    now - tctx->waiting_since < fl_slice(tctx) / 2)
 			continue;
 		served = served_faded(tctx->served, now - tctx->served_at);
 		break;

@@ -5,7 +5,7 @@
  * is to wait for a busy CPU on purpose (parked, with a bound); or it queues.
  * A mode says why by its statistics, and counts exactly one place_* of them.
  */
-#include "freqlock.bpf.h"
+#include "place.bpf.h"
 
 /* So many CPUs are looked at for one beside a CPU that a real-time task has. */
 #define BESIDE_CPUS 16

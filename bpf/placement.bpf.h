@@ -6,8 +6,8 @@
 #ifndef __FREQLOCK_PLACEMENT_BPF_H
 #define __FREQLOCK_PLACEMENT_BPF_H
 
-#include "freqlock.bpf.h"
 #include "clock.bpf.h"
+#include "place.bpf.h"
 
 static struct placement placements[FL_MAX_CPUS];
 

@@ -44,7 +44,8 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 	if (tctx->vtime_cpu != cpu)
 		tctx->vtime = vtime_rebase(tctx->vtime, from, vclock);
 	tctx->vtime_cpu = cpu;
-	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, tctx->weight);
+	tctx->vtime = vtime_clamp(tctx->vtime, vclock, tunables.lag_us * FL_USEC, fl_slice(tctx),
+				  tctx->weight);
 }
 
 /* A clock may go ahead of who is next by so much virtual time. */

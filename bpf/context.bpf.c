@@ -169,13 +169,25 @@ __noinline u32 fl_context_find(struct search *s __arg_nonnull, u64 cgrp, u32 ver
 	return 0;
 }
 
-/* The weight of @p by its nice value, within what its context allows. */
+/*
+ * What a task asked for by sched_setattr() (sched_runtime, from Linux 6.12 on; the kernel
+ * sees that it is 0.1 to 100 ms). It asks for that much at a time, and for no more in all.
+ */
+static __always_inline u64 own_slice(const struct task_struct *p, u64 slice)
+{
+	if (!bpf_core_field_exists(p->se.custom_slice) || !p->se.custom_slice)
+		return 0;
+	return slice_granted(p->se.slice, slice, tunables.lag_us * FL_USEC);
+}
+
+/* The weight of @p by its nice value, within what its context allows; and its slice. */
 __noinline int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);
 	bool idle = p->policy == POLICY_IDLE;
 	u64 weight = idle ? WEIGHT_IDLE : weight_of_prio(p->static_prio);
 
+	tctx->own_slice = own_slice(p, policy->slice_us * FL_USEC);
 	tctx->weight = weight_within(weight, policy->weight_min, policy->weight_max);
 	if (p->prio < 100)
 		tctx->level = LEVEL_MAX;

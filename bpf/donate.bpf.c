@@ -167,7 +167,7 @@ u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 
  * any case until hold_keep_us are over, and as long as the other weighs no more
  * than the best waiter. 0 for not at all.
  */
-static u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
+static __always_inline u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
 {
 	u32 level = fl_hold(tctx, self, now);
 

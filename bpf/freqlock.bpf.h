@@ -82,6 +82,7 @@ struct task_ctx {
 	u64 deadline;
 	u64 weight;
 	u64 request;             /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
+	u64 own_slice;           /* ns, by sched_setattr(); 0: that of its context */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */
 	struct fl_traits traits; /* ... and by these */
@@ -155,7 +156,7 @@ struct cpu_ctx {
 	u64 running_away;  /* how long the running task will sleep after it left, 0 unknown */
 	u64 running_slice; /* ns, at its start */
 	u64 running_weight;
-	u64 credit;    /* virtual time that the task is ahead by which comes from elsewhere next */
+	u64 credit;    /* CPU time, ns, that the task is owed which comes from elsewhere next */
 	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop; /* when it last ceased to run a task */
 	u64 queued_work;
@@ -278,8 +279,11 @@ static __always_inline const volatile struct fl_policy *fl_policy(const struct t
 	return &policies[in_range(tctx ? tctx->policy : 0, FL_MAX_POLICIES)];
 }
 
+/* Its time slice, ns: what it asks for at a time. */
 static __always_inline u64 fl_slice(const struct task_ctx *tctx)
 {
+	if (tctx && tctx->own_slice)
+		return tctx->own_slice;
 	return fl_policy(tctx)->slice_us * FL_USEC;
 }
 

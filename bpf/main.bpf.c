@@ -133,7 +133,11 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		if (!fl_cpu(cpu)->donated)
 			vclock_advance(tctx, cpu);
 	}
-	scx_bpf_task_set_slice(prev, left ?: fl_slice(tctx));
+	left = left ?: fl_slice(tctx);
+	scx_bpf_task_set_slice(prev, left);
+	cctx->turn_ends = 0;
+	if (head != FL_NONE && slice_misses_ticks(left, tick_ns))
+		fl_end_turn(cpu, now, left);
 }
 
 void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
@@ -162,7 +166,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 
 	queued_remove(tctx);
 	if (tctx->vtime_cpu != cpu) {
-		tctx->vtime -= cctx->credit;
+		tctx->vtime -= vtime_charge(cctx->credit, tctx->weight);
 		vtime_join(tctx, cpu);
 	}
 	cctx->credit = 0;

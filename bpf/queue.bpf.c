@@ -29,12 +29,23 @@ u32 fl_nr_parked(s32 cpu)
 	return n;
 }
 
+/*
+ * False if nobody waits at @cpu, in whichever queue: each task is counted before it is
+ * inserted and until it runs. To look into a queue costs a look-up of that.
+ */
+static bool somebody_waits(s32 cpu)
+{
+	return READ_ONCE(fl_cpu(cpu)->queued_work);
+}
+
 /* Deadline of the first task of a CPU's two queues, FL_NONE if both are empty. */
 u64 fl_head_deadline(s32 cpu)
 {
 	struct task_struct *p;
 	u64 deadline = FL_NONE;
 
+	if (!somebody_waits(cpu))
+		return FL_NONE;
 	p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
 	if (p)
 		deadline = p->scx.dsq_vtime;
@@ -57,6 +68,8 @@ bool fl_take_own(s32 cpu)
 {
 	struct task_struct *open, *parked;
 
+	if (!somebody_waits(cpu))
+		return false;
 	if (!fl_nr_parked(cpu))
 		return scx_bpf_dsq_move_to_local(fl_queue(cpu), 0) || take_late(cpu);
 
@@ -220,9 +233,9 @@ bool fl_steal(s32 cpu)
 
 /*
  * What the first task got in @queue that may go elsewhere, and has had its turn or waits for
- * half a slice; FL_NONE if there is none. It is next there: the one with most to gain. Turns
- * end with ticks, and so on all CPUs at once: who looks a moment after the end of one is to
- * find who had it.
+ * half a slice, and what rotate_us is at its weight; FL_NONE if there is none. It is next
+ * there: the one with most to gain. Turns end with ticks, and so on all CPUs at once: who
+ * looks a moment after the end of one is to find who had it.
  */
 u64 fl_served_next(u64 queue, u64 now)
 {
@@ -240,7 +253,8 @@ u64 fl_served_next(u64 queue, u64 now)
 		if (!(tctx->flags & FL_TASK_HAD_TURN) &&
 		    now - tctx->waiting_since < fl_slice(tctx) / 2)
 			continue;
-		served = served_faded(tctx->served, now - tctx->served_at);
+		served = served_faded(tctx->served, now - tctx->served_at) +
+			 vtime_charge(tunables.rotate_us * FL_USEC, tctx->weight);
 		break;
 	}
 	return served;
@@ -251,8 +265,8 @@ u64 fl_served_next(u64 queue, u64 now)
  * and not in registers, which the verifier would follow through each turn of the loop.
  */
 static struct crowd {
-	u64 least;   /* what the one got that got least of those next in their queues */
-	s32 behind;  /* where that is */
+	u64 least;   /* fl_served_next() of who got least ... */
+	s32 behind;  /* ... and where that is */
 	s32 longest; /* tasks in the longest queue ... */
 	s32 from;    /* ... and where that is */
 } crowds[FL_MAX_CPUS];
@@ -303,9 +317,10 @@ int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 /*
  * @cpu picks a task while others wait; one that @runs there got @served of late. If another
  * CPU has two tasks more, take one of them. Else take one that got less than that by
- * rotate_us, so that tasks of unequal queues take turns at being one too many: what any two
- * of them got differs by no more than that then, and the shares of who runs for long differ
- * by rotate_us in the time in which it fades (4.3 s), as far as affinities allow.
+ * rotate_us of its own time, so that tasks of unequal queues take turns at being one too
+ * many: what any two of them got differs by no more than that then, and the shares of who
+ * runs for long differ by rotate_us in the time in which it fades (4.3 s), as far as
+ * affinities allow.
  */
 bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 {
@@ -331,7 +346,7 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 		fl_count(balance);
 		return true;
 	}
-	if (crowd->least == FL_NONE || crowd->least + tunables.rotate_us * FL_USEC >= served)
+	if (crowd->least >= served)
 		return false;
 	if (!scx_bpf_dsq_move_to_local(fl_queue(crowd->behind), 0))
 		return false;
@@ -340,7 +355,7 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 	 * Should another task run here first, that one has this credit: half a slice, so that
 	 * who wakes up need not wait for it.
 	 */
-	cctx->credit = lesser(served - crowd->least, fl_slice(NULL) / 2);
+	cctx->credit = lesser(tunables.rotate_us * FL_USEC, fl_slice(NULL) / 2);
 	fl_count(rotate);
 	return true;
 }

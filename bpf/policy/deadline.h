@@ -74,18 +74,19 @@ static inline bool vtime_before(u64 a, u64 b)
 }
 
 /*
- * The vtime with which a task joins a CPU whose clock is at @vclock: its own,
- * but with at most @lag ns of credit for time asleep and at most @lag of debt,
- * both at its weight.
+ * The vtime with which a task joins a CPU whose clock is at @vclock: its own, but with at
+ * most @lag ns of credit for time asleep and at most @lag of debt, both at its weight. A
+ * whole @slice that it ran is charged in any case, however long that is: else who asks for
+ * long slices and sleeps for a moment after each has them for nothing.
  */
-static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 weight)
+static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 slice, u64 weight)
 {
-	u64 bound = vtime_charge(lag, weight);
+	u64 credit = vtime_charge(lag, weight), debt = vtime_charge(greater(lag, slice), weight);
 
-	if (vtime_before(vtime, vclock - bound))
-		return vclock - bound;
-	if (vtime_before(vclock + bound, vtime))
-		return vclock + bound;
+	if (vtime_before(vtime, vclock - credit))
+		return vclock - credit;
+	if (vtime_before(vclock + debt, vtime))
+		return vclock + debt;
 	return vtime;
 }
 
@@ -105,6 +106,16 @@ static inline u64 lag_at_wake(u64 ahead, u64 passed)
 static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
 {
 	return to_vclock + (vtime - from_vclock);
+}
+
+/*
+ * The slice, ns, of a task that asks for one of @asked where others have @slice: no longer
+ * than it may be ahead of others, @lag. Without the test of eligibility, who asks for little
+ * would run until its deadlines are as late, and then wait for all of it.
+ */
+static inline u64 slice_granted(u64 asked, u64 slice, u64 lag)
+{
+	return lesser(asked, greater(slice, lag));
 }
 
 /*

@@ -4,7 +4,8 @@
  * of them did not run. Prints one line of name=value pairs; the tests judge.
  *
  *   gaps mix mix=20x0,20xidle,1xbatch ms=4000 cpu=1 fifo-us=0
- *	COUNTxNICE, COUNTxidle or COUNTxbatch (both nice 0), all pinned to one CPU:
+ *	COUNTxNICE, COUNTxidle or COUNTxbatch (both nice 0), all pinned to one CPU, /US after
+ *	it if they ask for slices of so many us:
  *	the longest gap of each kind in us, and the CPU time of each kind in us;
  *	fifo-us: a SCHED_FIFO task takes the CPU for a moment, so many us apart
  *   gaps rt hogs=1 ms=500 policy=fifo
@@ -20,6 +21,9 @@
  *	so many loops pinned to a CPU, and a task of little weight that waits behind them. In
  *	each round a third CPU lets it go to another one while the task there is about to
  *	sleep, step-ns later each time: for how long it waited then, in us, at most
+ *   gaps naps own-us=100000 work-us=100000 nap-us=1000 cpu=1 ms=4000
+ *	a loop, and a task that asks for slices of own-us (0: does not), works for work-us and
+ *	sleeps for nap-us, pinned to one CPU: the CPU time of both, in us
  *   gaps forks loops=1x0 work-us=10000 ms=3000
  *	so many loops of a kind on each CPU, and a chain of processes each of which works
  *	for work-us, forks the next one and ends: the CPU time of the chain, and that of all
@@ -166,16 +170,34 @@ static uint64_t cpu_time(uint32_t kind)
 	return sum;
 }
 
+/* @tid asks for slices of @us; of policy other or batch, as set_kind() leaves it. */
+static void ask_slice(int tid, const char *kind, long us)
+{
+	struct attributes attr = {
+		.size = sizeof(attr),
+		.policy = strncmp(kind, "batch", 5) ? SCHED_OTHER : SCHED_BATCH,
+		.nice = strncmp(kind, "batch", 5) ? strtol(kind, NULL, 0) : 0,
+		.runtime = us * 1000ull,
+	};
+
+	if (syscall(SYS_sched_setattr, tid, &attr, 0))
+		die("sched_setattr: %s", strerror(errno));
+}
+
 /* As in the table above: sets its kind of @tid, or dies. */
 static void set_kind(int tid, const char *what)
 {
+	const char *slice = strchr(what, '/');
+
 	if (!strcmp(what, "idle")) {
 		set_policy(tid, SCHED_IDLE, 0);
 		return;
 	}
-	set_policy(tid, strcmp(what, "batch") ? SCHED_OTHER : SCHED_BATCH, 0);
-	if (strcmp(what, "batch") && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
+	set_policy(tid, strncmp(what, "batch", 5) ? SCHED_OTHER : SCHED_BATCH, 0);
+	if (strncmp(what, "batch", 5) && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
 		die("setpriority: %s", strerror(errno));
+	if (slice)
+		ask_slice(tid, what, strtol(slice + 1, NULL, 0));
 }
 
 /* Of COUNTxKIND: its kind, and its count. */
@@ -219,6 +241,8 @@ static void cmd_mix(void)
 		}
 		nr_kinds++;
 	}
+	/* The turn that began before they were of their kind is over after that. */
+	sleep_us(20000);
 	for (int i = 0; i < nr_kinds; i++)
 		before[i] = cpu_time(i);
 	if (number("fifo-us", 0)) {
@@ -381,6 +405,45 @@ static void cmd_forks(void)
 	printf("chain=%lu loops=%lu\n", shared[0], (cpu_time(0) - before) / 1000);
 }
 
+static volatile int napper_tid;
+
+static void *napper(void *arg)
+{
+	long work_us = number("work-us", 100000), nap_us = number("nap-us", 1000);
+
+	pin(0, number("cpu", 1));
+	set_kind(0, "0");
+	if (number("own-us", 0))
+		ask_slice(0, "0", number("own-us", 0));
+	napper_tid = syscall(SYS_gettid);
+	while (!stop) {
+		burn_us(work_us);
+		sleep_us(nap_us);
+	}
+	return arg;
+}
+
+static void cmd_naps(void)
+{
+	uint64_t before, napped;
+	pthread_t thread;
+	int tid;
+
+	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
+	tid = begin_loop(0)->tid;
+	pin(tid, number("cpu", 1));
+	set_kind(tid, "0");
+	if (pthread_create(&thread, NULL, napper, NULL))
+		die("no thread");
+	while (!napper_tid)
+		sleep_us(1000);
+	before = cpu_time(0);
+	napped = clock_ns((~(clockid_t)napper_tid << 3) | 6);
+	sleep_us(number("ms", 4000) * 1000);
+	printf("loop=%lu naps=%lu\n", (cpu_time(0) - before) / 1000,
+	       (clock_ns((~(clockid_t)napper_tid << 3) | 6) - napped) / 1000);
+}
+
 static void cmd_late(void)
 {
 	pthread_t thread;
@@ -494,6 +557,8 @@ int main(int argc, char **argv)
 		cmd_rt();
 	else if (!strcmp(argv[1], "late"))
 		cmd_late();
+	else if (!strcmp(argv[1], "naps"))
+		cmd_naps();
 	else if (!strcmp(argv[1], "forks"))
 		cmd_forks();
 	else if (!strcmp(argv[1], "free"))

@@ -88,15 +88,17 @@ proptest! {
         prop_assert!(!policy!(vtime_before(start, start)));
     }
 
-    /// The lag that is left is the lag that there was, cut at the bound on both sides.
+    /// The lag that is left is the lag that there was, cut at both bounds.
     #[test]
     fn clamp_bounds_credit_and_debt(
-        clock: u64, lag in 0..1_000_000_000u64, weight in weight(), behind in around_zero()
+        clock: u64, lag in 0..1_000_000_000u64, slice in 100_000..100_000_000u64,
+        weight in weight(), behind in around_zero()
     ) {
-        let bound = policy!(vtime_charge(lag, weight)) as i64;
+        let credit = policy!(vtime_charge(lag, weight)) as i64;
+        let debt = policy!(vtime_charge(lag.max(slice), weight)) as i64;
         let vtime = clock.wrapping_sub(behind as u64);
-        let got = policy!(vtime_clamp(vtime, clock, lag, weight));
-        prop_assert_eq!(clock.wrapping_sub(got) as i64, behind.clamp(-bound, bound));
+        let got = policy!(vtime_clamp(vtime, clock, lag, slice, weight));
+        prop_assert_eq!(clock.wrapping_sub(got) as i64, behind.clamp(-debt, credit));
     }
 
     #[test]
@@ -104,6 +106,14 @@ proptest! {
         let there = policy!(vtime_rebase(vtime, from, to));
         prop_assert_eq!(to.wrapping_sub(there), from.wrapping_sub(vtime));
         prop_assert_eq!(policy!(vtime_rebase(there, to, from)), vtime);
+    }
+
+    /// What is asked for is granted, up to the greater of both bounds.
+    #[test]
+    fn slices_are_granted_up_to_lag(
+        asked in any_time(), slice in 100_000..100_000_000u64, lag in 0..1_000_000_000u64
+    ) {
+        prop_assert_eq!(policy!(slice_granted(asked, slice, lag)), asked.min(slice.max(lag)));
     }
 
     #[test]

@@ -10,18 +10,25 @@ use serde::{Deserialize, Serialize};
 /// The kernel's counters of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
+    /// Of the program, as the kernel numbers them.
     pub id: u32,
+    /// In full, from its type information; else the kernel's first 15 characters.
     pub name: String,
+    /// Times that it ran while the kernel counted.
     pub runs: u64,
+    /// Time in it, ns.
     pub run_ns: u64,
 }
 
 /// The callbacks that every wake-up passes through, by the end of their names.
 const PATH: [&str; 3] = ["select_cpu", "enqueue", "dispatch"];
 
+/// What a scheduler's programs cost while a command ran.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Cost {
+    /// The name that sched_ext has for it.
     pub scheduler: String,
+    /// From start to end of the command.
     pub elapsed_ms: f64,
     /// Sum of the means of select_cpu, enqueue and dispatch; none where one of
     /// them never ran.
@@ -32,11 +39,16 @@ pub struct Cost {
     pub programs: Vec<Program>,
 }
 
+/// One BPF program's part.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Program {
+    /// In full where the kernel has its type information.
     pub name: String,
+    /// Times that it ran meanwhile.
     pub runs: u64,
+    /// Of one run.
     pub mean_ns: f64,
+    /// Of all runs.
     pub total_ms: f64,
 }
 

@@ -18,7 +18,9 @@ mod kind {
 pub struct ExitInfo {
     /// `enum scx_exit_kind`, 0 while it runs.
     pub kind: u64,
+    /// The kernel's phrase for that kind.
     pub reason: Foreign,
+    /// What the scheduler or the kernel adds; often empty.
     pub message: Foreign,
     /// It asked to be loaded again.
     pub restart: bool,
@@ -38,6 +40,7 @@ pub enum Ending {
 }
 
 impl ExitInfo {
+    /// Tells a wanted end from a failure, in words for people.
     pub fn ending(&self) -> Ending {
         let said = match (self.reason.raw(), self.message.raw()) {
             ("", "") => "no reason given".into(),

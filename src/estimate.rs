@@ -10,13 +10,18 @@ const CONFIDENCE: f64 = 0.95;
 /// Fewest values whose range is a 95% interval of the median.
 pub const MIN_RUNS: usize = 6;
 
+/// The median of some values, and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
+    /// How many values there are.
     pub runs: usize,
+    /// Of an even number of values, the mean of the middle two.
     pub median: f64,
     /// 95% interval of the median; none with fewer than [`MIN_RUNS`] values.
     pub interval: Option<(f64, f64)>,
+    /// The least value.
     pub min: f64,
+    /// The greatest value.
     pub max: f64,
 }
 
@@ -68,10 +73,13 @@ fn median_rank(n: usize) -> Option<usize> {
     (rank > 0).then_some(rank)
 }
 
+/// What a ratio to another scheduler says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
+    /// Better: the whole interval is on that side of 1.
     Win,
+    /// Worse, likewise.
     Loss,
     /// The interval holds 1: no difference was shown.
     Level,
@@ -80,6 +88,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Judges a ratio of figures; where less is better, below 1 wins.
     pub fn of(ratio: &Estimate, lower_is_better: bool) -> Self {
         match ratio.interval {
             None => Self::Unknown,
@@ -89,6 +98,7 @@ impl Verdict {
         }
     }
 
+    /// As tables have it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Win => "win",

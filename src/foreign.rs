@@ -22,6 +22,7 @@ impl Foreign {
         &self.0
     }
 
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

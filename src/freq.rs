@@ -9,10 +9,17 @@ use scx_utils::perf::perf_event_open;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+/// Why no source was chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The wanted one is not here.
     #[error("frequency source {wanted} cannot be used: {why}; leave it to --freq-source=auto, or choose another one")]
-    Lacking { wanted: &'static str, why: String },
+    Lacking {
+        /// Its name.
+        wanted: &'static str,
+        /// What the machine lacks.
+        why: String,
+    },
 }
 
 /// `enum fl_freq_source`, and what its members are called on the command line.
@@ -32,6 +39,7 @@ pub enum Source {
 }
 
 impl Source {
+    /// As the command line has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Test => "test",
@@ -48,15 +56,20 @@ impl Source {
 pub struct Machine {
     /// Some CPU's frequency is chosen by schedutil.
     pub schedutil: bool,
+    /// Whether cpufreq has a policy for any CPU.
     pub cpufreq: Result<(), String>,
+    /// Whether power:cpu_frequency is there.
     pub tracepoint: Result<(), String>,
+    /// Of APERF and MPERF, open already.
     pub counters: Result<Counters, String>,
 }
 
 /// The source to begin with.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
+    /// In use until an upgrade.
     pub source: Source,
+    /// Why that one, for people.
     pub why: String,
     /// Change over to cpuperf as soon as it is seen to vary.
     pub upgrade: bool,
@@ -153,7 +166,9 @@ pub type Events = Vec<(usize, OwnedFd)>;
 /// The events of APERF and MPERF.
 #[derive(Debug)]
 pub struct Counters {
+    /// Cycles at the actual frequency.
     pub aperf: Events,
+    /// Cycles at a fixed frequency, while the CPU is not idle as for APERF.
     pub mperf: Events,
 }
 

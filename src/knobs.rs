@@ -10,17 +10,23 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knob {
+    /// As contexts and `set` have it.
     pub name: &'static str,
     /// The name as a flag of the command line, without the dashes.
     pub flag: &'static str,
+    /// us, ms, ns, a range of shares or what is counted.
     pub unit: &'static str,
+    /// At start.
     pub default: u64,
+    /// The least value.
     pub min: u64,
+    /// The greatest value.
     pub max: u64,
     /// Whether it may change while the scheduler runs.
     pub live: bool,
     /// Whether it may have another value for the tasks of a context.
     pub task: bool,
+    /// A sentence for help and manual.
     pub meaning: &'static str,
 }
 

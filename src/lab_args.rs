@@ -138,10 +138,14 @@ pub enum MachineArgs {
         #[arg(long, value_name = "DIR")]
         machines: Option<PathBuf>,
 
+        /// Text or JSON.
         #[command(flatten)]
         format: Format,
     },
+    // Words here would stand in the help instead of those of the arguments.
+    #[allow(missing_docs)]
     Run(RunArgs),
+    #[allow(missing_docs)]
     Check(CheckArgs),
 }
 
@@ -257,6 +261,7 @@ pub struct PromisesArgs {
     /// The folder with the measurements
     pub results: PathBuf,
 
+    /// Text or JSON.
     #[command(flatten)]
     pub format: Format,
 }
@@ -264,11 +269,13 @@ pub struct PromisesArgs {
 /// Architecture of a simulated machine
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, clap::ValueEnum)]
 pub enum Arch {
+    /// 64-bit x86
     #[serde(rename = "x86_64")]
-    #[value(name = "x86_64")]
+    #[value(name = "x86_64", help = None)]
     X86_64,
+    /// 64-bit Arm
     #[serde(rename = "arm64")]
-    #[value(name = "arm64")]
+    #[value(name = "arm64", help = None)]
     Arm64,
 }
 

@@ -3,7 +3,7 @@
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 //!
 //! Three floors, of which each uses those below it only: [`commands`], which ask and print;
-//! what talks, [`control`], [`stats`], [`look`], [`openmetrics`] and [`notify`]; and the
+//! what talks, [`control`], [`stats`], `look`, [`openmetrics`] and [`notify`]; and the
 //! rest, which knows of no socket.
 
 pub mod adapt;
@@ -26,7 +26,7 @@ pub mod intf;
 pub mod knobs;
 pub mod lab_args;
 pub mod locks;
-pub mod look;
+mod look;
 pub mod memory;
 pub mod metrics;
 pub mod mode;

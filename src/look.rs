@@ -6,10 +6,14 @@ use crate::metrics::Metrics;
 use crate::stats::{self, target};
 use crate::telemetry::{Cpus, Telemetry};
 
+/// Answers of the statistics socket, asked for one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
+    /// Tasks, those that exited, and inversions.
     pub telemetry: Telemetry,
+    /// CPUs as they are now.
     pub cpus: Cpus,
+    /// Counters since the scheduler started.
     pub metrics: Metrics,
     /// None where they were not asked for; or why there are none.
     pub locks: Option<Result<LockProfiles, String>>,

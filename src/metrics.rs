@@ -8,8 +8,11 @@ use std::fmt::Write;
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
+    /// As the socket and text have it.
     pub name: &'static str,
+    /// What it is printed with.
     pub group: &'static str,
+    /// A sentence for help and manual.
     pub desc: &'static str,
 }
 

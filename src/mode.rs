@@ -29,6 +29,7 @@ impl Mode {
         modes.find(|mode| **mode as u64 == number).copied()
     }
 
+    /// As the command line has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",

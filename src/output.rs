@@ -18,13 +18,16 @@ pub struct Format {
     pub json: bool,
 }
 
+/// Why a command could not print.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Who read it has had enough: nothing that one needs to be told.
     #[error("standard output is closed")]
     Closed,
+    /// A full disk, for example.
     #[error("cannot write to standard output")]
     Write(#[source] io::Error),
+    /// What was to be printed has no form in JSON.
     #[error("cannot write JSON")]
     Json(#[source] serde_json::Error),
 }

@@ -38,6 +38,7 @@ impl Predictions {
         }
     }
 
+    /// Both tables as text, rows and columns by bucket.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (name, cells) in [("wait", &self.wait), ("burst", &self.burst)] {

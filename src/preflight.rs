@@ -4,16 +4,22 @@
 
 use std::path::Path;
 
+/// What is lacking; the text says what to do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// /sys/kernel/sched_ext is not there; with the kernel's release.
     #[error("this kernel ({0}) has no sched_ext: boot Linux 6.16 or newer built with CONFIG_SCHED_CLASS_EXT=y")]
     NoSchedExt(String),
+    /// By CapEff of this process.
     #[error("loading BPF programs needs CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: run it as root, with sudo for example")]
     NotAllowed,
+    /// With the kernel's release.
     #[error("this kernel ({0}) does not describe its types: boot one built with CONFIG_DEBUG_INFO_BTF=y (/sys/kernel/btf/vmlinux is missing)")]
     NoBtf(String),
+    /// With the name of that scheduler.
     #[error("the scheduler {0} is loaded already: end it first (it is in /sys/kernel/sched_ext/root/ops)")]
     Loaded(String),
+    /// With the kernel's release.
     #[error("the kernel's configuration cannot be read: put it at /boot/config-{0}, or name the file with --kconfig")]
     NoKconfig(String),
 }

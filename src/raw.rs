@@ -13,6 +13,7 @@ pub(crate) fn read<T: Copy>(bytes: &[u8]) -> Option<T> {
 /// A character of C, which is signed or not by the architecture, and signed always in
 /// libbpf's bindings.
 pub trait Char: Copy {
+    /// The same eight bits, without a sign.
     fn byte(self) -> u8;
 }
 

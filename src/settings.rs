@@ -16,7 +16,9 @@ pub const MODE: &str = "mode";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assignment {
+    /// `mode`, or the name of a knob.
     pub key: String,
+    /// A number, or the mode's name; not checked before [`Self::check`].
     pub value: String,
 }
 
@@ -26,21 +28,31 @@ impl fmt::Display for Assignment {
     }
 }
 
+/// Why a setting is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// The text, which has no equals sign.
     #[error("`{0}` is not KEY=VALUE")]
     NotAssignment(String),
+    /// Neither `mode` nor a knob.
     #[error("there is no knob `{key}`{}", did_you_mean(.nearest))]
     Unknown {
+        /// What was given.
         key: String,
+        /// A knob with a name much like it.
         nearest: Option<String>,
     },
+    /// The knob, and its flag.
     #[error("`{0}` is read at start only: end the scheduler and start it with --{1}")]
     AtStart(String, String),
+    /// No value for this knob.
     #[error("{key}={value}: {why}")]
     Value {
+        /// The knob.
         key: String,
+        /// What was given.
         value: String,
+        /// The range or names that there are.
         why: String,
     },
 }

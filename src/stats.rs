@@ -17,23 +17,36 @@ use std::time::{Duration, Instant};
 /// What a connection may want to know of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
+    /// Counters of events.
     Metrics,
+    /// Predicted against real times.
     Predictions,
+    /// Room of the BPF maps.
     Memory,
+    /// Profiles of locks.
     Locks,
+    /// Tasks, those that exited, and inversions.
     Tasks,
+    /// CPUs as they are now.
     Cpus,
 }
 
 /// The scheduler's answer, one for each request.
 #[derive(Clone, Debug)]
 pub enum Response {
+    /// Since the scheduler started.
     Metrics(Box<Metrics>),
+    /// Since the scheduler started.
     Predictions(Predictions),
+    /// At this moment.
     Memory(Memory),
+    /// Since the scheduler started.
     Locks(LockProfiles),
+    /// At this moment, with what exited before.
     Tasks(Box<Telemetry>),
+    /// At this moment.
     Cpus(Cpus),
+    /// Why it could not be found out, in words.
     Failed(String),
 }
 
@@ -43,21 +56,31 @@ pub mod target {
     pub const TOP: &str = "top";
     /// What happened since the scheduler started.
     pub const TOTAL: &str = "total";
+    /// Predicted against real times.
     pub const PREDICTIONS: &str = "predictions";
+    /// Room of the BPF maps.
     pub const MEMORY: &str = "memory";
+    /// Profiles of locks.
     pub const LOCKS: &str = "locks";
+    /// Tasks, those that exited, and inversions.
     pub const TASKS: &str = "tasks";
+    /// CPUs as they are now.
     pub const CPUS: &str = "cpus";
 }
 
+/// Why the running scheduler did not tell.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// No sched_ext scheduler is loaded.
     #[error("scx_freqlock is not running: start it, then ask again")]
     NotRunning,
+    /// With that one's name.
     #[error("the scheduler that is running is {0}, not scx_freqlock")]
     Other(String),
+    /// The socket may not be opened.
     #[error("only root may ask the running scx_freqlock: run this as root, with sudo for example")]
     NotAllowed,
+    /// What went wrong on the socket.
     #[error("the running scx_freqlock does not answer: {0}")]
     NoAnswer(String),
 }

@@ -15,12 +15,16 @@ const MAX_GROUPS: usize = intf::fl_consts_FL_MAX_GROUPS as usize;
 const MAX_CPUS: usize = intf::fl_consts_FL_MAX_CPUS as usize;
 const NR_DISTANCES: usize = intf::fl_distance_FL_NR_DISTANCES as usize;
 
+/// Why there is no layout.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// With what could not be read, and why.
     #[error("the CPU topology cannot be read: {0}; is /sys mounted?")]
     Unreadable(String),
+    /// The highest possible CPU id.
     #[error("CPU ids up to {0} are possible here, and scx_freqlock has room for {MAX_CPUS}: boot with nr_cpus={MAX_CPUS}")]
     TooMany(usize),
+    /// Its id; descriptions that contradict each other.
     #[error("CPU {0} is described twice or lies above the highest possible CPU id")]
     BadCpu(usize),
 }
@@ -29,9 +33,13 @@ pub enum Error {
 /// LLCs within a node, and none of them need to be dense.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
+    /// As the kernel numbers CPUs.
     pub id: usize,
+    /// CPUs of one core share it.
     pub core: usize,
+    /// CPUs that share a last-level cache share it.
     pub llc: usize,
+    /// CPUs of one NUMA node share it.
     pub node: usize,
     /// In any unit, the same for all CPUs.
     pub capacity: usize,

@@ -24,9 +24,11 @@ const SEED: u64 = 5;
 /// The knobs of trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
+    /// Length of a slot.
     pub slot: Duration,
-    /// Shares, 0..=1.
+    /// How much better a candidate must be to take over, 0..=1.
     pub margin: f64,
+    /// The most of the time that trials may take, 0..=1.
     pub share: f64,
 }
 
@@ -103,6 +105,7 @@ struct Running {
     counts: Option<(Instant, Done)>,
 }
 
+/// The trials of all contexts, step by step.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     modes: Vec<Mode>,
@@ -314,6 +317,7 @@ impl Adapter {
         Some(decision)
     }
 
+    /// What is told of each context and of past decisions, as of `now`.
     pub fn status(&self, now: Instant, tuning: &Tuning) -> Status {
         let member = |(at, member): (usize, &Member)| {
             let running = self.running.as_ref().filter(|r| r.member == at);

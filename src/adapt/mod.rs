@@ -22,7 +22,7 @@ mod tests;
 mod trial;
 mod view;
 
-pub use adapter::{Adapter, Tuning};
+pub(crate) use adapter::{Adapter, Tuning};
 pub use score::Done;
 pub use view::{ContextState, Decision, Status};
 

@@ -29,9 +29,13 @@ pub const LEAST_LOAD: f64 = 0.05;
 /// bpf/account.bpf.c adds them up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
+    /// Time on a CPU.
     pub run: u64,
+    /// Time runnable and not on a CPU.
     pub wait: u64,
+    /// Time asleep in priority inversions.
     pub inversion: u64,
+    /// Time on a CPU as if at full speed, without known spinning.
     pub work: u64,
 }
 
@@ -50,6 +54,7 @@ impl Done {
         sum
     }
 
+    /// Adds what another policy, CPU or slot has.
     pub fn add(&mut self, other: &Self) {
         self.run += other.run;
         self.wait += other.wait;

@@ -13,50 +13,63 @@ pub struct Decision {
     pub at: u64,
     /// The number of the context; 0 for tasks in none.
     pub number: u32,
+    /// The name of the context as people have it.
     pub context: String,
     /// The mode that was in force.
     pub incumbent: String,
+    /// The mode that was tried against it.
     pub candidate: String,
     /// Whether the candidate took its place.
     pub taken: bool,
+    /// The verdict in words.
     pub why: String,
+    /// Pairs of slots that were counted.
     pub pairs: usize,
     /// Slots that were not counted.
     pub void: usize,
     /// Time for a unit of work, 1 at best.
     pub incumbent_score: Option<f64>,
+    /// The candidate's, likewise.
     pub candidate_score: Option<f64>,
-    /// Median of the candidate's score over the incumbent's, by pairs, and the 95%
-    /// interval of that median, from 6 pairs on.
+    /// Median of the candidate's score over the incumbent's, by pairs: below 1 it is better.
     pub ratio: Option<f64>,
+    /// The 95% interval of that median; none of fewer than 6 pairs.
     pub interval: Option<(f64, f64)>,
 }
 
 /// A context, or the tasks in none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextState {
+    /// The number of the context; 0 for tasks in none.
     pub number: u32,
+    /// What people call it.
     pub name: String,
     /// The best mode so far.
     pub mode: String,
     /// The one without --adapt.
     pub given: String,
+    /// The candidate; none while nothing is on trial here.
     pub on_trial: Option<String>,
     /// CPUs at full speed that do its work, of late; none if it takes no part.
     pub load: Option<f64>,
     /// Time for a unit of work, of late; none if there was too little.
     pub score: Option<f64>,
+    /// What goes on: a trial, a rest, or why there is neither.
     pub state: String,
 }
 
 /// The answer to `adapt`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
+    /// Candidates; for each context its given mode is one too.
     pub modes: Vec<String>,
+    /// Length of a slot, ms.
     pub slot_ms: u64,
-    /// Shares, 0..=1.
+    /// How much better a candidate must be to take over, 0..=1.
     pub margin: f64,
+    /// The most of the time that trials may take, 0..=1.
     pub share: f64,
+    /// The tasks in no context first.
     pub contexts: Vec<ContextState>,
     /// Oldest first.
     pub decisions: Vec<Decision>,

@@ -19,10 +19,12 @@ use nix::unistd::Pid;
 /// What was found out; none where it was not asked for or could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
+    /// How slow a CPU is after it idled, and how long it takes to get fast.
     pub ramp: Option<Ramp>,
     /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
+    /// What a move costs; each distance is none where it could not be measured.
     pub moves: Moves,
 }
 

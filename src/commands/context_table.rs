@@ -10,11 +10,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// The command line of `contexts`.
 #[derive(Debug, clap::Args)]
 pub struct ContextsArgs {
-    #[arg(default_value = DEFAULT_FILE, value_name = "FILE")]
+    /// The file to read.
+    #[arg(default_value = DEFAULT_FILE, value_name = "FILE", help = None)]
     pub file: PathBuf,
 
+    /// Text or JSON.
     #[command(flatten)]
     pub format: Format,
 }

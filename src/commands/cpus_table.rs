@@ -37,6 +37,7 @@ pub struct CpusArgs {
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
 
+    /// Text or JSON.
     #[command(flatten)]
     pub format: Format,
 }
@@ -87,6 +88,7 @@ struct Told {
     age_ns: u64,
 }
 
+/// Prints it; errors where the process, the cgroup or a fresh page is missing.
 pub fn print(args: &CpusArgs) -> Result<()> {
     let told = match (args.pid, &args.cgroup) {
         (Some(pid), _) => of_process(pid)?,

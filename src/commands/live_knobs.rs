@@ -47,15 +47,18 @@ fn parse_key(key: &str) -> Result<String, Error> {
     Ok(key.into())
 }
 
+/// Changes knobs, and prints what changed.
 pub fn set(args: &SetArgs) -> Result<()> {
     let answer = ask(&Request::Set(args.assignments.clone()))?;
     print_changes(&args.format, &changed(answer)?)
 }
 
+/// Takes back the latest change, and prints what changed.
 pub fn undo(format: &Format) -> Result<()> {
     print_changes(format, &changed(ask(&Request::Undo)?)?)
 }
 
+/// Prints the knobs that are asked for.
 pub fn get(args: &GetArgs) -> Result<()> {
     let values = values()?;
     let adapts = values.contains(&Assignment::new("adapt", 1));
@@ -98,6 +101,7 @@ impl Serialize for Values {
 /// And what it tries now, and its latest decisions.
 #[derive(Debug, Args)]
 pub struct AdaptArgs {
+    /// Text or JSON.
     #[command(flatten)]
     pub format: Format,
 }
@@ -143,6 +147,7 @@ pub struct ExplainArgs {
     format: Format,
 }
 
+/// Prints the context of a task; errors if the scheduler has no such task.
 pub fn explain(args: &ExplainArgs) -> Result<()> {
     match ask(&Request::Explain(args.pid))? {
         Answer::Explained(explained) => {

@@ -27,6 +27,7 @@ pub struct LocksArgs {
     #[arg(long, value_name = "SECONDS", value_parser = interval::of_reports)]
     pub interval: Option<Duration>,
 
+    /// Which locks, in which order.
     #[command(flatten)]
     pub choice: Choice,
 
@@ -38,6 +39,7 @@ pub struct LocksArgs {
 /// Which locks. Process, name and cgroup are those of the first that waited.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Choice {
+    /// Whose locks.
     #[command(flatten)]
     pub filter: Filter,
 
@@ -58,14 +60,23 @@ pub struct Choice {
     pub top: usize,
 }
 
+/// What locks are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Time waited by all together
     #[default]
     Total,
+    /// Number of waits
+    #[value(help = None)]
     Waits,
+    /// Median length of a wait
+    #[value(help = None)]
     P50,
+    /// 99th percentile of the length of a wait
+    #[value(help = None)]
     P99,
+    /// The longest wait
+    #[value(help = None)]
     Longest,
     /// Mean time from the first wait to the handover
     Hold,

@@ -34,6 +34,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(0..=usize::MAX))]
     pub top: usize,
 
+    /// Whose figures.
     #[command(flatten)]
     pub filter: Filter,
 

@@ -13,9 +13,11 @@ pub const MAX_CONTEXTS: usize = intf::fl_consts_FL_MAX_CONTEXTS as usize;
 /// One `[[context]]` of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
+    /// For people; none if the file gives none.
     pub name: Option<Foreign>,
     /// Where it begins in its file, from 1.
     pub line: usize,
+    /// Which tasks it is for.
     pub rule: Rule,
     /// The knobs that it sets.
     pub values: Vec<Value>,
@@ -26,7 +28,9 @@ pub struct Context {
 pub struct Value {
     /// `mode`, or the name of a knob.
     pub key: &'static str,
+    /// As it is stored: a switch is 0 or 1, the mode its number.
     pub value: u64,
+    /// Where it stands in the file, from 1.
     pub line: usize,
 }
 

@@ -15,35 +15,49 @@ use std::fmt;
 /// What the BPF side has of a task: `struct fl_explained`.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
+    /// Of its process.
     pub tgid: u32,
     /// The number of the context that it fits now, from 1; 0 is none.
     pub context: u32,
     /// Where the policy stands that it has had since it was last looked at.
     pub policy: u32,
+    /// That of its nice value, within what its context allows; 1024 is that of nice 0.
     pub weight: u64,
+    /// The thread's name, of 15 bytes at most.
     pub command: Foreign,
+    /// The path of its cgroup; empty for the root.
     pub cgroup: Foreign,
+    /// Its real user.
     pub uid: u32,
 }
 
 /// The answer to `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explained {
+    /// The task, as it was asked for.
     pub pid: u32,
+    /// The id of its process.
     pub process: u32,
+    /// The thread's name, of 15 bytes at most.
     pub command: Foreign,
+    /// The path of its cgroup; `/` for the root.
     pub cgroup: Foreign,
+    /// Its real user.
     pub uid: u32,
+    /// That user's name; none if there is no such user here.
     pub user: Option<Foreign>,
     /// 1024 is that of nice 0.
     pub weight: u64,
+    /// None for a task in no context.
     pub context: Option<Found>,
-    /// How many contexts there are, and where.
+    /// How many contexts there are.
     pub contexts: usize,
+    /// The file that they are from; the default one may be missing.
     pub file: Foreign,
     /// False if the task was not looked at since it fits this context: then it will be
     /// when it runs next.
     pub settled: bool,
+    /// The mode, then the knobs that contexts may set.
     pub values: Vec<Effective>,
 }
 
@@ -72,6 +86,7 @@ pub struct Effective {
 }
 
 impl Explained {
+    /// From what the BPF side has `seen` of task `pid`; `base` holds for tasks in no context.
     pub fn new(pid: u32, seen: &Seen, in_force: &InForce, base: &Tunables) -> Self {
         let context = in_force.get(seen.context);
         let mut of_task = in_force.policy(seen.context, base);

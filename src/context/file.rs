@@ -23,13 +23,22 @@ pub const DEFAULT_FILE: &str = "/etc/scx_freqlock/contexts.toml";
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// It cannot be opened or read, or is longer than 1 MiB.
     #[error("cannot read {}", foreign::path(path))]
     Read {
+        /// As it was named.
         path: PathBuf,
+        /// What the system said.
         source: std::io::Error,
     },
+    /// It says what cannot be meant.
     #[error("{}:{wrong}", foreign::path(path))]
-    Wrong { path: PathBuf, wrong: Wrong },
+    Wrong {
+        /// As it was named.
+        path: PathBuf,
+        /// The first thing that is wrong.
+        wrong: Wrong,
+    },
 }
 
 impl Contexts {

@@ -77,14 +77,17 @@ impl InForce {
         }
     }
 
+    /// The file that contexts are read from; the default one may be missing.
     pub fn path(&self) -> &Path {
         self.named.as_deref().unwrap_or(DEFAULT_FILE.as_ref())
     }
 
+    /// How many contexts there are.
     pub fn len(&self) -> usize {
         self.contexts.0.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.contexts.0.is_empty()
     }

@@ -69,10 +69,12 @@ impl Rule {
         Ok(())
     }
 
+    /// Asks for a user by number, whether there is one here or not.
     pub fn set_uid(&mut self, uid: u32) {
         self.user = Some((uid, uid.to_string()));
     }
 
+    /// Whether it asks for nothing, and so takes every task.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

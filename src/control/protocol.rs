@@ -11,11 +11,13 @@ use std::fmt;
 /// Where the running scheduler listens; only its own user can connect.
 pub const SOCKET: &str = "/run/scx_freqlock/control";
 
+/// What may be asked, in JSON by these names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// All of them, or none where one is wrong.
     Set(Vec<Assignment>),
+    /// The mode and the values of all knobs.
     Get,
     /// Takes back the last change that was not taken back.
     Undo,
@@ -31,6 +33,7 @@ pub enum Request {
     Status,
 }
 
+/// One for each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -38,19 +41,26 @@ pub enum Answer {
     Values(Vec<Assignment>),
     /// What a change did; nothing where all was so already.
     Changed(Vec<Change>),
+    /// The changes that could be taken back, oldest first.
     Changes(Vec<Change>),
     /// The contexts that are in force now, in words.
     Reloaded(String),
+    /// The context of a task, and why.
     Explained(Box<Explained>),
+    /// Modes by trial, as they stand.
     Adapt(Box<Status>),
+    /// How it runs.
     Status(Box<Running>),
+    /// Why nothing was done, in words.
     Error(String),
 }
 
 /// What the running agent says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
+    /// Of the program.
     pub version: String,
+    /// Of the agent.
     pub pid: u32,
     /// Since it was loaded first.
     pub uptime_s: u64,
@@ -59,6 +69,7 @@ pub struct Running {
     /// Sources of speed, costs of moves, hooks and what the kernel lacks for them, one line
     /// each.
     pub about: Vec<String>,
+    /// How many there are and from which file, in words.
     pub contexts: String,
     /// Knobs that are not at their defaults.
     pub knobs: Vec<Assignment>,
@@ -67,11 +78,15 @@ pub struct Running {
 /// One knob, changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
+    /// `mode`, or the name of a knob.
     pub key: String,
+    /// The value until then.
     pub before: String,
+    /// The value from then on.
     pub after: String,
     /// Seconds since 1970.
     pub at: u64,
+    /// Who asked for it.
     pub by: Peer,
 }
 
@@ -95,18 +110,25 @@ impl fmt::Display for Change {
 /// Who asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
+    /// Its effective user, from the socket's credentials.
     pub uid: u32,
+    /// The process that connected, which may have ended.
     pub pid: i32,
 }
 
+/// Why a request is refused, beyond what is wrong with a value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// Two values for one knob in a request.
     #[error("`{0}` is given twice")]
     Twice(String),
+    /// All changes are taken back, or there was none.
     #[error("nothing was changed that could be undone")]
     NothingToUndo,
+    /// Trials are asked for and there are none.
     #[error("the scheduler was started without --adapt")]
     NotAdaptive,
+    /// Of no such number, or of another scheduling class.
     #[error("there is no task {0}, or none that scx_freqlock schedules")]
     NoTask(u32),
 }

@@ -34,8 +34,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// A request, to be answered.
 pub struct Asked {
+    /// Not checked, but for its form.
     pub request: Request,
+    /// Who asks, by the socket's credentials.
     pub by: Peer,
+    /// Takes one answer.
     pub answer: Sender<Answer>,
 }
 

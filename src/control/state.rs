@@ -38,6 +38,7 @@ struct Changed {
 }
 
 impl Settings {
+    /// As at start: nothing to take back, no trials.
     pub fn new(tunables: Tunables, contexts: InForce) -> Self {
         Self {
             tunables,
@@ -119,6 +120,7 @@ impl Settings {
         self.tunables
     }
 
+    /// The contexts in force.
     pub fn contexts(&self) -> &InForce {
         &self.contexts
     }

@@ -95,6 +95,7 @@ fn read_bank(bank: *const Bank, word: u64, cpu: usize, to: &mut impl FnMut(Enter
 /// A process that lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Living {
+    /// The id of the process, not of a thread.
     pub pid: u32,
     /// When it was born, ns since boot.
     pub start: u64,

@@ -8,5 +8,5 @@ mod names;
 mod profile;
 
 pub use hooks::Hooks;
-pub use names::Names;
+pub(crate) use names::Names;
 pub use profile::{LockProfile, LockProfiles};

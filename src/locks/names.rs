@@ -58,6 +58,7 @@ pub struct Names {
     symbolizer: Symbolizer,
     processes: HashMap<u64, Option<Image>>,
     kernel: Option<Kernel>,
+    /// Paths of cgroups.
     pub cgroups: Cgroups,
 }
 

@@ -16,7 +16,9 @@ use super::event::Mask;
 /// Half-open, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interval {
+    /// The first nanosecond.
     pub start: u64,
+    /// The first one after it.
     pub end: u64,
 }
 
@@ -31,13 +33,15 @@ impl Interval {
 /// One task's time beyond the grace, and where it might have run.
 #[derive(Clone, Copy, Debug)]
 pub struct LateWait {
+    /// From the end of the grace to the end of the wait.
     pub time: Interval,
+    /// The CPUs on which it might have run all the while.
     pub allowed: Mask,
     /// It was given an idle CPU at once, and waited for that to answer.
     pub placed: bool,
 }
 
-pub fn allows(mask: &Mask, cpu: usize) -> bool {
+fn allows(mask: &Mask, cpu: usize) -> bool {
     mask.get(cpu / 64)
         .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
 }
@@ -83,6 +87,7 @@ pub struct Conservation {
 }
 
 impl Conservation {
+    /// For CPU ids below `cpus`.
     pub fn new(cpus: usize) -> Self {
         Self {
             idle: vec![Vec::new(); cpus],
@@ -105,6 +110,7 @@ impl Conservation {
         self.late.push(wait);
     }
 
+    /// All time before this, ns, is counted.
     pub fn closed(&self) -> u64 {
         self.closed
     }

@@ -3,6 +3,7 @@
 
 use super::abi;
 
+/// Words of a mask, 64 CPUs each.
 pub const MASK_WORDS: usize = abi::obs_consts_OBS_MASK_WORDS as usize;
 
 /// Which CPUs a task may run on.
@@ -11,41 +12,62 @@ pub type Mask = [u64; MASK_WORDS];
 /// What happened; pid 0 is the idle task of any CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// A CPU goes from one task to the next.
     Switch {
+        /// CLOCK_MONOTONIC, ns, as all times here.
         time: u64,
+        /// On which CPU.
         cpu: u16,
+        /// The pid that leaves.
         prev: u32,
+        /// The pid that comes.
         next: u32,
         /// The previous task did not want to leave.
         prev_runnable: bool,
         /// The previous task will never run again.
         prev_dead: bool,
     },
+    /// A task was born.
     Fork {
+        /// When, ns.
         time: u64,
         /// Where the parent runs.
         cpu: u16,
+        /// The pid of the new task.
         child: u32,
         /// Nothing but the parent was runnable on its CPU.
         parent_alone: bool,
         /// Forked by the observer, not by a task of the tree.
         root: bool,
     },
+    /// A task became runnable, for the first time too.
     Wake {
+        /// When, ns.
         time: u64,
+        /// The task.
         pid: u32,
     },
+    /// A task went to another CPU; where a wake-up moves it, this comes first.
     Migrate {
+        /// When, ns.
         time: u64,
+        /// The task.
         pid: u32,
     },
+    /// A word of the mask of CPUs that a task may run on.
     Affinity {
+        /// The task.
         pid: u32,
+        /// Which word: its bits are the CPUs from 64 times this on.
         word: usize,
+        /// The lowest bit is the lowest CPU.
         bits: u64,
     },
+    /// The name of a task that exits.
     Comm {
+        /// The task.
         pid: u32,
+        /// As the kernel has it.
         name: String16,
     },
 }

@@ -64,16 +64,22 @@ struct Task {
 /// CPU time of one task.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
+    /// Which task.
     pub pid: u32,
+    /// Zeros for a task that has not ended.
     pub comm: String16,
+    /// Time on a CPU.
     pub cpu_ns: u64,
+    /// Time runnable and not on a CPU, in waits that are over.
     pub waited_ns: u64,
 }
 
 /// Children counted by where they first ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forks {
+    /// All that ran.
     pub all: u64,
+    /// Those that first ran where their parent was.
     pub on_parent_cpu: u64,
 }
 
@@ -167,6 +173,7 @@ impl Observer {
         }
     }
 
+    /// Takes one event, in the order in which they were sent.
     pub fn feed(&mut self, event: Event) {
         self.figures.events += 1;
         match event {

@@ -11,10 +11,14 @@ use crate::raw::text;
 
 use super::observer::{Forks, Observer, Usage};
 
+/// What was seen of one tree of tasks.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Report {
+    /// From the first fork to the last event.
     pub elapsed_ms: f64,
+    /// Those online.
     pub cpus: usize,
+    /// Events that were read.
     pub events: u64,
     /// Lost for want of room.
     pub dropped: u64,
@@ -22,12 +26,19 @@ pub struct Report {
     pub unexplained: u64,
     /// A CPU went offline or came online: idle time is not known then.
     pub cpus_changed: bool,
+    /// False if anything was lost or CPUs changed: figures are then not to be used.
     pub valid: bool,
+    /// Where tasks first ran after a fork or wake-up.
     pub started: Started,
+    /// What became of forks.
     pub forks: ForkFigures,
+    /// Times that a task went to another CPU.
     pub migrations: u64,
+    /// From runnable to running, us.
     pub wait_us: Waits,
+    /// Time on CPUs, and idle time.
     pub cpu_time: CpuTime,
+    /// Idle CPUs beside waiting tasks.
     pub work_conservation: WorkConservation,
     /// None where the kernel lacks the hook.
     pub mutexes: Option<Mutexes>,
@@ -45,25 +56,37 @@ pub struct Mutexes {
 /// Forks and wake-ups, each counted on the CPU on which the task then ran.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Started {
+    /// Forks, without that of the tree's first task.
     pub forks: u64,
+    /// Wake-ups that led to a run.
     pub wakeups: u64,
+    /// By CPU id, those online.
     pub per_cpu: Vec<CpuStarted>,
+    /// Share of the CPU with most of them, 0..=1.
     pub busiest_one: f64,
+    /// Share of the two CPUs with most of them.
     pub busiest_two: f64,
 }
 
+/// How many tasks began to run on a CPU.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct CpuStarted {
+    /// Its id.
     pub cpu: usize,
+    /// Forks and wake-ups.
     pub started: u64,
 }
 
+/// Where children went, and how soon.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ForkFigures {
+    /// Children that ran, without the tree's first task.
     pub all: u64,
+    /// Share of these that first ran where the parent was, 0..=1.
     pub on_parent_cpu: f64,
     /// Those whose parent was the only runnable task of its CPU.
     pub parent_alone: u64,
+    /// The share of these that first ran there.
     pub parent_alone_on_parent_cpu: f64,
     /// From the fork until the child first ran.
     pub first_run_us: Quantiles,
@@ -73,6 +96,7 @@ pub struct ForkFigures {
     pub moved_to_run_us: Quantiles,
 }
 
+/// Waits by what came before them.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Waits {
     /// From wake-up until the task ran.
@@ -88,28 +112,41 @@ pub struct Waits {
 /// In microseconds.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Quantiles {
+    /// How many values there are; with none the others are 0.
     pub count: u64,
+    /// The median, us.
     pub p50: f64,
+    /// The 99th percentile, us.
     pub p99: f64,
+    /// The 99.9th percentile, us.
     pub p999: f64,
+    /// The longest, us.
     pub max: f64,
 }
 
+/// Where CPU time went.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct CpuTime {
+    /// On CPUs, of all tasks of the tree.
     pub total_ms: f64,
+    /// Of all CPU time, 0..=1.
     pub idle_share: f64,
+    /// Those that ended and those that had not.
     pub tasks_seen: u64,
     /// Those with the most CPU time.
     pub tasks: Vec<TaskTime>,
 }
 
+/// CPU time of one task.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct TaskTime {
+    /// Which task.
     pub pid: u32,
     /// Empty for a task that has not ended.
     pub comm: Foreign,
+    /// Time on a CPU.
     pub cpu_ms: f64,
+    /// Time runnable and not on a CPU.
     pub waited_ms: f64,
 }
 
@@ -117,8 +154,11 @@ pub struct TaskTime {
 /// for longer than a millisecond (see `conserve`).
 #[derive(Debug, Deserialize, Serialize)]
 pub struct WorkConservation {
+    /// Waits of more than a millisecond.
     pub late_waits: u64,
+    /// Idle CPU time beside such waits, of all CPUs.
     pub idle_while_waiting_ms: f64,
+    /// That, of all CPU time, 0..=1.
     pub share: f64,
     /// Without the waits of tasks that had been given an idle CPU at once: how
     /// soon that answers is the machine's part.

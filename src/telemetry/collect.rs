@@ -62,6 +62,7 @@ pub struct Telemetry {
 /// A process: its id and when it was born.
 type ProcessKey = (u32, u64);
 
+/// What the agent keeps of tasks that exited and of inversions, bounded in number.
 #[derive(Default)]
 pub struct Collector {
     processes: HashMap<ProcessKey, Exited>,
@@ -88,6 +89,7 @@ impl Collector {
         process.stats.add(&task.stats);
     }
 
+    /// An inversion is over; the oldest makes room for it.
     pub fn episode(&mut self, episode: Episode) {
         if self.episodes.len() >= MOST_EPISODES {
             self.episodes.pop_front();

@@ -4,6 +4,7 @@
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
+/// A CPU at the moment of asking.
 #[stat_doc]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
 pub struct Cpu {
@@ -23,6 +24,7 @@ pub struct Cpu {
     pub queued_ns: u64,
 }
 
+/// The answer of the target `cpus`.
 #[stat_doc]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
 #[stat(desc = "The CPUs")]

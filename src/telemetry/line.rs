@@ -69,23 +69,39 @@ impl fmt::Display for Filter {
     }
 }
 
+/// What makes a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
+    /// A thread.
+    #[value(help = None)]
     Task,
+    /// All threads of a process, and those of it that exited.
+    #[value(help = None)]
     Process,
+    /// All processes of one name.
+    #[value(help = None)]
     Command,
+    /// All tasks of a cgroup, without those of cgroups below.
+    #[value(help = None)]
     Cgroup,
 }
 
 /// What lines are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
+    /// Of a task or process, the least first.
     Pid,
+    /// Of the task, process or command, by its bytes.
     Name,
+    /// By the path.
     Cgroup,
+    /// The best first.
     Nice,
+    /// How many live, the most first.
     Tasks,
+    /// How many exited, the most first.
     Exited,
+    /// The fastest first.
     Speed,
     /// A place in [`TASK_STATS`].
     Figure(usize),
@@ -118,10 +134,12 @@ impl Order {
         Self::all().find(|order| order.name() == name)
     }
 
+    /// As --sort takes it.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
+    /// What it is, for people.
     pub fn desc(self) -> &'static str {
         self.words().1
     }
@@ -175,9 +193,11 @@ pub struct Line {
     pub nice: i32,
     /// That live.
     pub tasks: u64,
+    /// Tasks that exited.
     pub exited: u64,
     /// 0..1024 of full, the mean while on a CPU.
     pub speed: u64,
+    /// Each by its name.
     #[serde(flatten)]
     pub stats: TaskStats,
 }

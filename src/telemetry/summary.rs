@@ -12,8 +12,10 @@ use comfy_table::{presets, CellAlignment, Table};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// A report, with what it takes from the telemetry.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Report<'a> {
+    /// In the order asked for, so many at most.
     pub lines: Vec<Line>,
     /// The whole machine, whatever was chosen.
     total: Line,

@@ -10,15 +10,18 @@ use serde::{Deserialize, Serialize};
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskStat {
+    /// As JSON and columns have it.
     pub name: &'static str,
     /// A time in ns; else a number of times.
     pub is_time: bool,
+    /// A sentence for people.
     pub desc: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/task_stats.rs"));
 
 impl TaskStats {
+    /// Adds the figures of another task.
     pub fn add(&mut self, other: &Self) {
         let mut values = self.values();
         for (sum, value) in values.iter_mut().zip(other.values()) {
@@ -36,6 +39,7 @@ impl TaskStats {
         Self::from_values(&values)
     }
 
+    /// Whether nothing was counted.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

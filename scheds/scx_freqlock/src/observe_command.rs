@@ -12,8 +12,7 @@ use std::process::Child;
 
 use anyhow::{bail, Context, Result};
 use freqlock::locks::Hooks;
-use freqlock::observe::event::BadEvent;
-use freqlock::observe::{Event, Mutexes, Observer, Report};
+use freqlock::observe::{BadEvent, Event, Mutexes, Observer, Report};
 use freqlock::preflight;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{ProgramInput, RingBuffer, RingBufferBuilder};

@@ -43,6 +43,7 @@ pub struct TopArgs {
     #[arg(long, value_enum, default_value_t = By::Task)]
     pub by: By,
 
+    /// Whose tasks and locks.
     #[command(flatten)]
     pub filter: Filter,
 }

@@ -332,6 +332,7 @@ mod tests {
                 scheduler: scheduler.into(),
             },
             metric: metric.map(Into::into),
+            within: None,
             values: values.into(),
         }
     }

@@ -44,6 +44,7 @@ struct WrittenCase {
     parameters: Vec<String>,
     scheduler: String,
     metric: Option<String>,
+    within: Option<f64>,
     ns: Option<Vec<u64>>,
     values: Option<Vec<f64>>,
 }
@@ -62,6 +63,9 @@ pub struct Case {
     pub setup: Setup,
     /// One that the workload prints; the time of the run if there is none.
     pub metric: Option<String>,
+    /// The share by which it may move beside the kernel's own scheduler, where
+    /// figures cannot be compared exactly; none: as all others.
+    pub within: Option<f64>,
     /// By seed, from 1 on. Times are ns, which are exact up to 104 days.
     pub values: Vec<f64>,
 }
@@ -106,8 +110,15 @@ impl WrittenCase {
                 scheduler: self.scheduler,
             },
             metric: self.metric,
+            within: self.within,
             values: Vec::new(),
         };
+        if case
+            .within
+            .is_some_and(|within| within.is_nan() || within <= 0.0)
+        {
+            return Err((case.name(), "has a within that is no share above 0"));
+        }
         let values = match (&case.metric, self.ns, self.values) {
             (_, Some(_), Some(_)) => Err("has both ns and values, and is one figure"),
             (_, None, None) => {
@@ -171,6 +182,7 @@ impl Recorded {
         for Case {
             setup,
             metric,
+            within,
             values,
         } in &self.cases
         {
@@ -181,6 +193,9 @@ impl Recorded {
                 writeln!(out, "parameters = {all}").ok();
             }
             writeln!(out, "scheduler = {}", quoted(&setup.scheduler)).ok();
+            if let Some(within) = within {
+                writeln!(out, "within = {within:?}").ok();
+            }
             if let Some(metric) = metric {
                 let all = list(values.iter().map(|value| format!("{value:?}")).collect());
                 writeln!(out, "metric = {}\nvalues = {all}", quoted(metric)).ok();
@@ -199,7 +214,8 @@ const HEADER: &str = "\
 # by seed: scripts/machine check compares with them. Written by scripts/machine
 # check --record, after a change that is meant to change them. A new case is
 # written by hand, with ns = [0, 0] for two seeds, or with metric = \"NAME\" and
-# values = [0, 0], and then recorded.
+# values = [0, 0], and then recorded; within = 0.5 lets it move by half beside
+# EEVDF where figures cannot be compared exactly, rather than by 8%.
 
 # What they depend on; project: what of it is bpf/, machine/ and bench/.
 [inputs]
@@ -238,6 +254,7 @@ mod tests {
                 scheduler: scheduler.into(),
             },
             metric: metric.map(Into::into),
+            within: metric.map(|_| 0.25),
             values: values.into(),
         }
     }
@@ -299,6 +316,10 @@ mod tests {
             (
                 "metric = \"p99\"\nvalues = [1, nan]",
                 "m, w, p99, off has a value that no workload may print",
+            ),
+            (
+                "within = 0.0\nns = [1]",
+                "m, w, off has a within that is no share above 0",
             ),
             (
                 "metric = \"p99\"\nvalues = [-1]",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock machine check`: the machine's times of a fixed set of runs,
-//! held against those recorded in tests/times/SET.toml, to the nanosecond. So a
-//! change that makes a scheduler slower is seen at once, and one that is meant
-//! to change times has to record them anew.
+//! and metrics that their workloads print, held against those recorded in
+//! tests/times/SET.toml, to the nanosecond. So a change that makes a scheduler
+//! slower is seen at once, and one that is meant to change times has to record
+//! them anew.
 //!
 //! Times depend on more than the scheduler: any other kernel, QEMU, package of
 //! the guest, compiler or change of the agent makes another image or machine,
@@ -10,14 +11,16 @@
 //! than recorded, it says so, and holds what can be held: a run twice gives the
 //! same, and each scheduler is about as fast, beside the kernel's own, as it was.
 
+mod verdict;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::recorded::{differences, Case, Inputs, Recorded, Wrong, PROJECT};
+use crate::figures::Metric;
+use crate::recorded::{differences, Case, Inputs, Recorded, Setup, Wrong, PROJECT};
 use crate::sim;
 use crate::sim::batch::{jobs, side_by_side, Interrupt};
 use crate::sim::description::Description;
@@ -29,14 +32,6 @@ use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
 use crate::sim::{guest, image};
 use freqlock::lab_args::{Arch, CheckArgs};
 use freqlock::output;
-
-/// The kernel's own scheduler, with which ratios are made.
-const BASELINE: &str = "eevdf";
-
-/// How much more or less than recorded a scheduler's time may be beside the
-/// kernel's own, where single times cannot be compared. Another image alone moved
-/// single runs by 3%, and one of these ratios, of three seeds each, by 6.6%.
-const TOLERANCE: f64 = 0.08;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,28 +53,96 @@ impl Error {
     }
 }
 
-/// One run that is to be made, and its result.
+/// One run that is to be made, and its result. It may serve several cases.
 #[derive(Clone, Copy)]
-struct Wanted {
-    case: usize,
+struct Wanted<'a> {
+    setup: &'a Setup,
     seed: u32,
 }
 
-struct Ran {
-    wanted: Wanted,
-    result: Result<u64, String>,
+struct Ran<'a> {
+    wanted: Wanted<'a>,
+    result: Result<Outcome, String>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    ns: u64,
+    metrics: Vec<Metric>,
+}
+
+impl Outcome {
+    /// What a case records of the run.
+    fn figure(&self, case: &Case) -> Result<f64, String> {
+        let Some(name) = &case.metric else {
+            return Ok(self.ns as f64);
+        };
+        let found = self.metrics.iter().find(|metric| metric.name == *name);
+        found.map(|metric| metric.value).ok_or_else(|| {
+            let all: Vec<_> = self.metrics.iter().map(|m| m.name.as_str()).collect();
+            format!("printed no metric {name}, but {}", all.join(", "))
+        })
+    }
+
+    /// That it has all that the cases want, in words.
+    fn told(&self, cases: &[&Case]) -> Result<String, String> {
+        let mut told = Vec::new();
+        for case in cases {
+            told.push(match &case.metric {
+                Some(name) => format!("{name} {}", self.figure(case)?),
+                None => verdict::ms(self.figure(case)?),
+            });
+        }
+        Ok(told.join(", "))
+    }
+}
+
+/// The runs of the cases, each once.
+fn runs(cases: &[Case]) -> Vec<Wanted<'_>> {
+    let mut all: Vec<Wanted> = Vec::new();
+    for case in cases {
+        for (seed, _) in (1..).zip(&case.values) {
+            let setup = &case.setup;
+            if !all.iter().any(|of| of.seed == seed && of.setup == setup) {
+                all.push(Wanted { setup, seed });
+            }
+        }
+    }
+    all
+}
+
+/// The cases with the figures of now; none if any run has failed or is missing.
+fn cases_now(recorded: &[Case], ran: &[Ran]) -> Option<Vec<Case>> {
+    let mut cases = recorded.to_vec();
+    for case in &mut cases {
+        for (seed, value) in (1..).zip(0..case.values.len()) {
+            let run = ran
+                .iter()
+                .find(|run| run.wanted.seed == seed && *run.wanted.setup == case.setup)?;
+            case.values[value] = run.result.as_ref().ok()?.figure(case).ok()?;
+        }
+    }
+    Some(cases)
 }
 
 /// What the times depend on.
 fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::error::Error> {
     let mut project = image::Tree::default();
     let root = machines.with_file_name("");
-    for path in ["bpf", "bench/lib.sh", "machine/plugin", "machine/guest"] {
+    for path in [
+        "bpf",
+        "bench/common.h",
+        "bench/histogram.h",
+        "bench/lib.sh",
+        "bench/threads.h",
+        "machine/plugin",
+        "machine/guest",
+    ] {
         project.add(&root.join(path), path)?;
     }
     for case in cases {
-        let machine = format!("machine/{}.toml", case.machine);
-        let workload = format!("bench/{}", case.workload);
+        let machine = format!("machine/{}.toml", case.setup.machine);
+        let workload = format!("bench/{}", case.setup.workload);
         for path in [machine, workload] {
             project.add(&root.join(&path), &path)?;
         }
@@ -137,7 +200,7 @@ fn machines(
     cases: &[Case],
     dir: &Path,
 ) -> Result<BTreeMap<String, Description>, sim::error::Error> {
-    let names: BTreeSet<&String> = cases.iter().map(|case| &case.machine).collect();
+    let names: BTreeSet<&String> = cases.iter().map(|case| &case.setup.machine).collect();
     names
         .into_iter()
         .map(|name| Ok((name.clone(), Description::load(name, dir)?)))
@@ -145,18 +208,16 @@ fn machines(
 }
 
 impl Check<'_> {
-    fn all(&self) -> Vec<Wanted> {
-        let cases = self.recorded.cases.iter().enumerate();
+    /// The cases that a run serves.
+    fn served(&self, wanted: &Wanted) -> Vec<&Case> {
+        let seeds = wanted.seed as usize;
+        let cases = self.recorded.cases.iter();
         cases
-            .flat_map(|(case, of)| {
-                (1..)
-                    .zip(&of.ns)
-                    .map(move |(seed, _)| Wanted { case, seed })
-            })
+            .filter(|case| case.setup == *wanted.setup && case.values.len() >= seeds)
             .collect()
     }
 
-    fn run(&self, wanted: &[Wanted]) -> Vec<Ran> {
+    fn run<'b>(&self, wanted: &[Wanted<'b>]) -> Vec<Ran<'b>> {
         let memory = self.machines.values().map(|machine| machine.memory_mb);
         let total = wanted.len();
         let mut done = 0;
@@ -166,18 +227,18 @@ impl Check<'_> {
             &self.interrupt,
             |wanted| Ran {
                 wanted: *wanted,
-                result: self.time(*wanted),
+                result: self.outcome(*wanted),
             },
             |wanted, ran| {
                 let Some(ran) = ran else { return };
                 done += 1;
-                let name = self.recorded.cases[wanted.case].name(wanted.seed);
-                match &ran.result {
-                    Ok(ns) => output::say(format_args!("[{done}/{total}] {name}: {}", ms(*ns))),
-                    Err(reason) => {
-                        output::say(format_args!("[{done}/{total}] {name}: failed: {reason}"));
-                    }
-                }
+                let name = wanted.setup.name(wanted.seed);
+                let told = match &ran.result {
+                    Ok(outcome) => outcome.told(&self.served(wanted)),
+                    Err(reason) => Err(reason.clone()),
+                };
+                let told = told.unwrap_or_else(|reason| format!("failed: {reason}"));
+                output::say(format_args!("[{done}/{total}] {name}: {told}"));
             },
         )
         .into_iter()
@@ -185,17 +246,17 @@ impl Check<'_> {
         .collect()
     }
 
-    fn time(&self, wanted: Wanted) -> Result<u64, String> {
-        let case = &self.recorded.cases[wanted.case];
-        let machine = &self.machines[&case.machine];
+    fn outcome(&self, wanted: Wanted) -> Result<Outcome, String> {
+        let setup = wanted.setup;
+        let machine = &self.machines[&setup.machine];
         let mut command = vec!["env".to_string()];
-        command.extend_from_slice(&case.parameters);
-        command.push(format!("{}/bench/{}/run", guest::FOLDER, case.workload));
+        command.extend_from_slice(&setup.parameters);
+        command.push(format!("{}/bench/{}/run", guest::FOLDER, setup.workload));
         let (sender, events) = mpsc::channel();
         self.interrupt.tell(sender.clone());
         let outcome = self
             .base
-            .scheduler(&case.scheduler)
+            .scheduler(&setup.scheduler)
             .and_then(|scheduler| {
                 let job = Job {
                     machine: machine.clone(),
@@ -211,30 +272,19 @@ impl Check<'_> {
                 simulate(&self.base, &job, &sender, &events)
             })
             .map_err(|error| one_line(&error))?;
-        measured(&outcome.report)?;
-        Ok(outcome.record.command_ns())
-    }
-
-    /// The recorded cases with the times of now; none if any run has failed or
-    /// is missing.
-    fn cases_now(&self, ran: &[Ran]) -> Option<Vec<Case>> {
-        let mut cases = self.recorded.cases.clone();
-        let mut left = self.all().len();
-        for run in ran {
-            let seed = usize::try_from(run.wanted.seed - 1).ok()?;
-            cases[run.wanted.case].ns[seed] = *run.result.as_ref().ok()?;
-            left -= 1;
-        }
-        (left == 0).then_some(cases)
+        Ok(Outcome {
+            ns: outcome.record.command_ns(),
+            metrics: measured(&outcome.report)?,
+        })
     }
 
     fn record(&self, inputs: Inputs, times: &Path) -> Result<ExitCode, Error> {
-        let ran = self.run(&self.all());
-        let Some(cases) = self.cases_now(&ran) else {
-            to_stdout("Not every run gave a time: nothing is recorded.\n")?;
+        let ran = self.run(&runs(&self.recorded.cases));
+        let Some(cases) = cases_now(&self.recorded.cases, &ran) else {
+            to_stdout("Not every run gave its figures: nothing is recorded.\n")?;
             return Ok(ExitCode::FAILURE);
         };
-        to_stdout(changes(&self.recorded.cases, &cases))?;
+        to_stdout(verdict::changes(&self.recorded.cases, &cases))?;
         write(times, Recorded { inputs, cases }.text().as_bytes())?;
         to_stdout(format!("Recorded in {}.\n", times.display()))?;
         Ok(ExitCode::SUCCESS)
@@ -243,23 +293,23 @@ impl Check<'_> {
     fn compare(&self, here: &Inputs) -> Result<ExitCode, Error> {
         let others = differences(&self.recorded.inputs, here);
         let changed = self.recorded.inputs.get(PROJECT) != here.get(PROJECT);
-        let mut wanted = self.all();
+        let mut wanted = runs(&self.recorded.cases);
         if !others.is_empty() {
             // Once more, as the last one.
             wanted.extend(wanted.first().copied());
         }
         let mut ran = self.run(&wanted);
         let again = if others.is_empty() { None } else { ran.pop() };
-        let Some(cases) = self.cases_now(&ran) else {
-            to_stdout("FAILED: not every run gave a time.\n")?;
+        let Some(cases) = cases_now(&self.recorded.cases, &ran) else {
+            to_stdout("FAILED: not every run gave its figures.\n")?;
             return Ok(ExitCode::FAILURE);
         };
-        let verdict = verdict(&self.recorded.cases, &cases, changed, &others);
+        let verdict = verdict::of(&self.recorded.cases, &cases, changed, &others);
         to_stdout(&verdict.text)?;
-        let same = again
-            .is_none_or(|again| again.result.as_ref().ok() == cases[again.wanted.case].ns.first());
+        let same =
+            again.is_none_or(|again| ran.first().is_some_and(|it| it.result == again.result));
         if !same {
-            to_stdout("FAILED: the same run twice gave two times.\n")?;
+            to_stdout("FAILED: the same run twice gave two results.\n")?;
         }
         Ok(if verdict.good && same {
             ExitCode::SUCCESS
@@ -269,228 +319,92 @@ impl Check<'_> {
     }
 }
 
-fn ms(ns: u64) -> String {
-    format!("{}.{:06} ms", ns / 1_000_000, ns % 1_000_000)
-}
-
-fn percent(now: f64, recorded: f64) -> String {
-    format!("{:+.2}%", (now / recorded - 1.0) * 100.0)
-}
-
-fn sum(case: &Case) -> f64 {
-    case.ns.iter().sum::<u64>() as f64
-}
-
-/// A line for each time that is another, and for each case.
-fn changes(recorded: &[Case], now: &[Case]) -> String {
-    let mut out = String::new();
-    for (old, new) in recorded.iter().zip(now) {
-        if old.ns == new.ns {
-            continue;
-        }
-        for (seed, (old_ns, new_ns)) in (1..).zip(old.ns.iter().zip(&new.ns)) {
-            if old_ns != new_ns {
-                // Writing to a string cannot fail.
-                let was = match old_ns {
-                    0 => "new".into(),
-                    ns => format!(
-                        "recorded {} ({})",
-                        ms(*ns),
-                        percent(*new_ns as f64, *ns as f64)
-                    ),
-                };
-                writeln!(out, "  {}: {}, {was}", old.name(seed), ms(*new_ns)).ok();
-            }
-        }
-        if !old.ns.contains(&0) {
-            let all = percent(sum(new), sum(old));
-            writeln!(out, "{}, {}: {all} in all", old.what(), old.scheduler).ok();
-        }
-    }
-    out
-}
-
-struct Verdict {
-    good: bool,
-    text: String,
-}
-
-/// `changed`: the project is not that of the record; `others`: nor are these.
-fn verdict(recorded: &[Case], now: &[Case], changed: bool, others: &[String]) -> Verdict {
-    let mut text = changes(recorded, now);
-    if text.is_empty() {
-        let runs: usize = now.iter().map(|case| case.ns.len()).sum();
-        text = format!("{runs} times as recorded, to the nanosecond.\n");
-        return Verdict { good: true, text };
-    }
-    if others.is_empty() || changed {
-        text.push_str(match (others.is_empty(), changed) {
-            (true, false) => "FAILED: nothing that times depend on is another, and yet they are.\n",
-            (true, true) => "FAILED: times are others since bpf/, machine/ or bench/ was changed. If they are to be: scripts/machine check --record\n",
-            (false, _) => "FAILED: bpf/, machine/ or bench/ was changed, and the times were not recorded since: scripts/machine check --record\n",
-        });
-        return Verdict { good: false, text };
-    }
-    let away = ratios_away(recorded, now);
-    text.push_str("NOT COMPARABLE to the nanosecond, because this is another machine or image:\n");
-    for other in others {
-        writeln!(text, "  {other}").ok();
-    }
-    for line in &away {
-        writeln!(text, "FAILED: {line}").ok();
-    }
-    if away.is_empty() {
-        writeln!(
-            text,
-            "Each scheduler is as fast beside {BASELINE} as recorded, within {:.0}%.",
-            TOLERANCE * 100.0
-        )
-        .ok();
-    }
-    Verdict {
-        good: away.is_empty(),
-        text,
-    }
-}
-
-/// A line for each scheduler that is not as fast as it was, beside the kernel's own.
-fn ratios_away(recorded: &[Case], now: &[Case]) -> Vec<String> {
-    let ratio = |cases: &[Case], of: &Case| {
-        let base = cases.iter().find(|case| {
-            case.scheduler == BASELINE
-                && (&case.machine, &case.workload, &case.parameters)
-                    == (&of.machine, &of.workload, &of.parameters)
-        })?;
-        Some(sum(of) / sum(base))
-    };
-    let mut away = Vec::new();
-    for (old, new) in recorded.iter().zip(now) {
-        let (Some(was), Some(is)) = (ratio(recorded, old), ratio(now, new)) else {
-            continue;
-        };
-        if (is / was - 1.0).abs() > TOLERANCE {
-            away.push(format!(
-                "{}, {}: {is:.3} of {BASELINE}'s time, recorded {was:.3}",
-                old.what(),
-                old.scheduler
-            ));
-        }
-    }
-    away
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn case(scheduler: &str, ns: &[u64]) -> Case {
+    fn case(scheduler: &str, metric: Option<&str>, values: &[f64]) -> Case {
         Case {
-            machine: "m".into(),
-            workload: "w".into(),
-            parameters: vec!["W_JOBS=\"4\"".into()],
-            scheduler: scheduler.into(),
-            ns: ns.into(),
+            setup: Setup {
+                machine: "m".into(),
+                workload: "w".into(),
+                parameters: Vec::new(),
+                scheduler: scheduler.into(),
+            },
+            metric: metric.map(Into::into),
+            within: None,
+            values: values.into(),
         }
     }
 
     fn cases() -> Vec<Case> {
         vec![
-            case("eevdf", &[1_000_000, 1_000_000]),
-            case("auto", &[800_000, 800_000]),
+            case("eevdf", Some("p99"), &[0.0]),
+            case("auto", Some("p99"), &[0.0, 0.0]),
+            case("eevdf", None, &[0.0, 0.0]),
+            case("eevdf", Some("requests"), &[0.0]),
         ]
     }
 
-    #[test]
-    fn what_is_written_is_read() {
-        let recorded = Recorded {
-            inputs: [("qemu".to_string(), "QEMU \"10\"".to_string())].into(),
-            cases: cases(),
-        };
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("times.toml");
-        std::fs::write(&path, recorded.text()).unwrap();
-        assert_eq!(Recorded::load(&path).unwrap(), recorded);
-        std::fs::write(&path, recorded.text().replace("800000, 800000", "")).unwrap();
-        let error = Recorded::load(&path).unwrap_err().to_string();
-        assert!(error.contains("auto has no seeds"), "{error}");
-        std::fs::write(&path, "[inputs]\nx = 1\n").unwrap();
-        assert!(Recorded::load(&path).is_err());
-    }
-
-    #[test]
-    fn one_nanosecond_is_a_difference() {
-        let good = verdict(&cases(), &cases(), false, &[]);
-        assert_eq!(good.text, "4 times as recorded, to the nanosecond.\n");
-        assert!(good.good);
-        let mut now = cases();
-        now[1].ns[1] += 1;
-        let bad = verdict(&cases(), &now, false, &[]);
-        assert!(!bad.good);
-        assert!(
-            bad.text.contains(
-                "m, w W_JOBS=\"4\", auto, seed 2: 0.800001 ms, recorded 0.800000 ms (+0.00%)"
-            ),
-            "{}",
-            bad.text
-        );
-    }
-
-    #[test]
-    fn a_changed_scheduler_has_to_be_recorded_with_its_change_in_per_cent() {
-        let mut now = cases();
-        now[1].ns = vec![808_000, 824_000];
-        for others in [vec![], vec!["kernel 2, recorded with 1".to_string()]] {
-            let bad = verdict(&cases(), &now, true, &others);
-            assert!(!bad.good, "{}", bad.text);
-            assert!(bad.text.contains("auto: +2.00% in all"), "{}", bad.text);
-            assert!(bad.text.contains("check --record"), "{}", bad.text);
-        }
-        assert!(
-            verdict(&cases(), &cases(), true, &[]).good,
-            "no other times"
-        );
-    }
-
-    #[test]
-    fn another_kernel_is_said_and_ratios_are_held() {
-        let others = ["kernel 2, recorded with 1".to_string()];
-        let mut now = cases();
-        now[0].ns = vec![2_000_000, 2_000_000];
-        now[1].ns = vec![1_650_000, 1_650_000];
-        let good = verdict(&cases(), &now, false, &others);
-        assert!(good.good, "{}", good.text);
-        assert!(
-            good.text.contains("NOT COMPARABLE") && good.text.contains("kernel 2"),
-            "{}",
-            good.text
-        );
-        for away in [1_740_000, 1_460_000] {
-            now[1].ns = vec![away, away];
-            let bad = verdict(&cases(), &now, false, &others);
-            assert!(!bad.good);
-            assert!(
-                bad.text.contains("FAILED: m, w W_JOBS=\"4\", auto: 0."),
-                "{}",
-                bad.text
-            );
+    fn outcome(ns: u64, p99: f64) -> Outcome {
+        let text = format!("p99 {p99} us lower\nrequests 7 1/s higher\n");
+        Outcome {
+            ns,
+            metrics: crate::figures::parse_metrics(&text).unwrap(),
         }
     }
 
     #[test]
-    fn what_is_another_is_named_with_both_values() {
-        let inputs = |kernel: &str, project: &str| -> Inputs {
-            [("kernel", kernel), (PROJECT, project)]
-                .map(|(name, value)| (name.to_string(), value.to_string()))
-                .into()
+    fn a_run_serves_all_cases_of_its_setup() {
+        let cases = cases();
+        let all = runs(&cases);
+        let told: Vec<_> = all.iter().map(|run| run.setup.name(run.seed)).collect();
+        assert_eq!(
+            told,
+            [
+                "m, w, eevdf, seed 1",
+                "m, w, auto, seed 1",
+                "m, w, auto, seed 2",
+                "m, w, eevdf, seed 2",
+            ]
+        );
+        let ran = |count: usize| -> Vec<Ran> {
+            let all = (1..).zip(&all[..count]);
+            all.map(|(nr, wanted)| Ran {
+                wanted: *wanted,
+                result: Ok(outcome(nr, nr as f64 / 2.0)),
+            })
+            .collect()
         };
-        assert!(differences(&inputs("1", "a"), &inputs("1", "b")).is_empty());
+        let now = cases_now(&cases, &ran(4)).unwrap();
+        let values: Vec<_> = now.iter().map(|case| case.values.clone()).collect();
         assert_eq!(
-            differences(&inputs("1", "a"), &inputs("2", "a")),
-            ["kernel 2, recorded with 1"]
+            values,
+            [vec![0.5], vec![1.0, 1.5], vec![1.0, 4.0], vec![7.0]]
         );
+        assert_eq!(cases_now(&cases, &ran(3)), None, "one is missing");
+        let mut failed = ran(4);
+        failed[3].result = Err("exit status 1".into());
+        assert_eq!(cases_now(&cases, &failed), None);
+    }
+
+    #[test]
+    fn a_metric_that_is_not_printed_is_named() {
+        let (p99, time) = (case("off", Some("p99"), &[0.0]), case("off", None, &[0.0]));
+        let told = outcome(1_500_000, 2.5).told(&[&p99, &time]);
+        assert_eq!(told.unwrap(), "p99 2.5, 1.500000 ms");
+        let absent = case("off", Some("p50"), &[0.0]);
         assert_eq!(
-            differences(&Inputs::new(), &inputs("2", "a")),
-            ["kernel 2, recorded with none"]
+            outcome(1, 2.5).told(&[&p99, &absent]).unwrap_err(),
+            "printed no metric p50, but p99, requests"
         );
+        let ran = Ran {
+            wanted: Wanted {
+                setup: &absent.setup,
+                seed: 1,
+            },
+            result: Ok(outcome(1, 2.5)),
+        };
+        assert_eq!(cases_now(std::slice::from_ref(&absent), &[ran]), None);
     }
 }

@@ -324,17 +324,7 @@ mod tests {
     use super::*;
 
     fn case(scheduler: &str, metric: Option<&str>, values: &[f64]) -> Case {
-        Case {
-            setup: Setup {
-                machine: "m".into(),
-                workload: "w".into(),
-                parameters: Vec::new(),
-                scheduler: scheduler.into(),
-            },
-            metric: metric.map(Into::into),
-            within: None,
-            values: values.into(),
-        }
+        Case::sample(&[], scheduler, metric, values)
     }
 
     fn cases() -> Vec<Case> {

@@ -86,6 +86,27 @@ impl Setup {
 }
 
 impl Case {
+    /// One of machine m and workload w, for tests.
+    #[cfg(test)]
+    pub fn sample(
+        parameters: &[&str],
+        scheduler: &str,
+        metric: Option<&str>,
+        values: &[f64],
+    ) -> Self {
+        Self {
+            setup: Setup {
+                machine: "m".into(),
+                workload: "w".into(),
+                parameters: parameters.iter().map(|&text| text.into()).collect(),
+                scheduler: scheduler.into(),
+            },
+            metric: metric.map(Into::into),
+            within: None,
+            values: values.into(),
+        }
+    }
+
     /// The figure, without the scheduler.
     pub fn what(&self) -> String {
         match &self.metric {
@@ -247,15 +268,8 @@ mod tests {
 
     fn case(scheduler: &str, metric: Option<&str>, values: &[f64]) -> Case {
         Case {
-            setup: Setup {
-                machine: "m".into(),
-                workload: "w".into(),
-                parameters: vec!["W_JOBS=\"4\"".into()],
-                scheduler: scheduler.into(),
-            },
-            metric: metric.map(Into::into),
             within: metric.map(|_| 0.25),
-            values: values.into(),
+            ..Case::sample(&["W_JOBS=\"4\""], scheduler, metric, values)
         }
     }
 

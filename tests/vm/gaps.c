@@ -159,27 +159,30 @@ static uint64_t longest_gap(uint32_t kind)
 	return longest;
 }
 
+/* By the clock of a thread, whose number the kernel makes of the thread's. */
+static uint64_t thread_cpu_time(int tid)
+{
+	return clock_ns((~(clockid_t)tid << 3) | 6);
+}
+
 static uint64_t cpu_time(uint32_t kind)
 {
 	uint64_t sum = 0;
 
-	/* The clock of a thread, as the kernel makes its number of the thread's. */
 	for (int i = 0; i < nr_loops; i++)
 		if (loops[i].kind == kind)
-			sum += clock_ns((~(clockid_t)loops[i].tid << 3) | 6);
+			sum += thread_cpu_time(loops[i].tid);
 	return sum;
 }
 
-/* @tid asks for slices of @us; of policy other or batch, as set_kind() leaves it. */
-static void ask_slice(int tid, const char *kind, long us)
+/* @tid asks for slices of @us, and stays what else it is. */
+static void ask_slice(int tid, long us)
 {
-	struct attributes attr = {
-		.size = sizeof(attr),
-		.policy = strncmp(kind, "batch", 5) ? SCHED_OTHER : SCHED_BATCH,
-		.nice = strncmp(kind, "batch", 5) ? strtol(kind, NULL, 0) : 0,
-		.runtime = us * 1000ull,
-	};
+	struct attributes attr;
 
+	if (syscall(SYS_sched_getattr, tid, &attr, sizeof(attr), 0))
+		die("sched_getattr: %s", strerror(errno));
+	attr.runtime = us * 1000ull;
 	if (syscall(SYS_sched_setattr, tid, &attr, 0))
 		die("sched_setattr: %s", strerror(errno));
 }
@@ -188,16 +191,17 @@ static void ask_slice(int tid, const char *kind, long us)
 static void set_kind(int tid, const char *what)
 {
 	const char *slice = strchr(what, '/');
+	bool batch = !strncmp(what, "batch", 5);
 
 	if (!strcmp(what, "idle")) {
 		set_policy(tid, SCHED_IDLE, 0);
 		return;
 	}
-	set_policy(tid, strncmp(what, "batch", 5) ? SCHED_OTHER : SCHED_BATCH, 0);
-	if (strncmp(what, "batch", 5) && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
+	set_policy(tid, batch ? SCHED_BATCH : SCHED_OTHER, 0);
+	if (!batch && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
 		die("setpriority: %s", strerror(errno));
 	if (slice)
-		ask_slice(tid, what, strtol(slice + 1, NULL, 0));
+		ask_slice(tid, strtol(slice + 1, NULL, 0));
 }
 
 /* Of COUNTxKIND: its kind, and its count. */
@@ -414,7 +418,7 @@ static void *napper(void *arg)
 	pin(0, number("cpu", 1));
 	set_kind(0, "0");
 	if (number("own-us", 0))
-		ask_slice(0, "0", number("own-us", 0));
+		ask_slice(0, number("own-us", 0));
 	napper_tid = syscall(SYS_gettid);
 	while (!stop) {
 		burn_us(work_us);
@@ -438,10 +442,10 @@ static void cmd_naps(void)
 	while (!napper_tid)
 		sleep_us(1000);
 	before = cpu_time(0);
-	napped = clock_ns((~(clockid_t)napper_tid << 3) | 6);
+	napped = thread_cpu_time(napper_tid);
 	sleep_us(number("ms", 4000) * 1000);
 	printf("loop=%lu naps=%lu\n", (cpu_time(0) - before) / 1000,
-	       (clock_ns((~(clockid_t)napper_tid << 3) | 6) - napped) / 1000);
+	       (thread_cpu_time(napper_tid) - napped) / 1000);
 }
 
 static void cmd_late(void)

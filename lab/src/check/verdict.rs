@@ -157,37 +157,19 @@ fn ratios_away(recorded: &[Case], now: &[Case]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::Setup;
 
-    fn case(scheduler: &str, values: &[f64]) -> Case {
-        Case {
-            setup: Setup {
-                machine: "m".into(),
-                workload: "w".into(),
-                parameters: vec!["W_JOBS=\"4\"".into()],
-                scheduler: scheduler.into(),
-            },
-            metric: None,
-            within: None,
-            values: values.into(),
-        }
-    }
-
-    fn metric(name: &str, scheduler: &str, values: &[f64]) -> Case {
-        Case {
-            metric: Some(name.into()),
-            ..case(scheduler, values)
-        }
+    fn case(metric: Option<&str>, scheduler: &str, values: &[f64]) -> Case {
+        Case::sample(&["W_JOBS=\"4\""], scheduler, metric, values)
     }
 
     fn cases() -> Vec<Case> {
         vec![
-            case("eevdf", &[1e6, 1e6]),
-            case("auto", &[8e5, 8e5]),
-            metric("requests", "eevdf", &[200.5, 199.5]),
-            metric("requests", "auto", &[300.0, 300.0]),
-            metric("missed", "eevdf", &[0.0]),
-            metric("missed", "auto", &[0.0]),
+            case(None, "eevdf", &[1e6, 1e6]),
+            case(None, "auto", &[8e5, 8e5]),
+            case(Some("requests"), "eevdf", &[200.5, 199.5]),
+            case(Some("requests"), "auto", &[300.0, 300.0]),
+            case(Some("missed"), "eevdf", &[0.0]),
+            case(Some("missed"), "auto", &[0.0]),
         ]
     }
 

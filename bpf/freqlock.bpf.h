@@ -185,7 +185,8 @@ struct cpu_ctx {
 	bool followed;   /* one waits in its local queue for the running one to leave, as it said */
 	bool donated;    /* the running task was picked on others' terms */
 	bool going;      /* it is being made inactive, or about to be */
-	bool offline;    /* the kernel has told that it goes, and not yet that it comes back */
+	bool offline;    /* it was when we came, or the kernel has told that it goes, and not yet that
+			    it comes back */
 	u32 running;     /* the task on it, 0 none of ours */
 	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
@@ -364,6 +365,12 @@ static __always_inline bool fl_is_busy(s32 cpu)
 	return fl_cpu(cpu)->running_since != 0;
 }
 
+/* True if the kernel asks nothing about the CPU, or soon will not: hotplug.bpf.c. */
+static __always_inline bool fl_is_changing(const struct cpu_ctx *cctx)
+{
+	return cctx->going || cctx->offline;
+}
+
 /* The task that ran on the CPU does no more. */
 static __always_inline void fl_cpu_left(struct cpu_ctx *cctx, u64 now)
 {
@@ -451,6 +458,7 @@ void freqlock_dump_cpu(unsigned long long *ctx);
 void freqlock_cpu_online(unsigned long long *ctx);
 void freqlock_cpu_offline(unsigned long long *ctx);
 int fl_drain(s32 cpu);
+int fl_hotplug_init(void);
 
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);

@@ -11,6 +11,11 @@
  * from before until it tells, a timer puts all of that into the local queue too; busy CPUs
  * may not come to take it, and nobody else may take who is bound to this CPU.
  *
+ * What is bound to a CPU that goes or comes, cpuhp/N before all, runs there meanwhile. When its
+ * slice ends and it is the only one, the kernel puts it into the local queue, since we want to
+ * be told of the last task, and may idle all the same until something else wakes the CPU
+ * (seen on 6.16; later releases of 6.12 do not). So ops.stopping has the CPU look again.
+ *
  * A CPU comes: where the others are is in the agent's order of them, where this one is the
  * agent finds out a moment later. Until then it is far from all others, and the last that
  * they take tasks from.
@@ -51,6 +56,18 @@ __noinline int fl_drain(s32 cpu)
 			.count[FL_STAT_drained] += n;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
+	return 0;
+}
+
+/* From ops.init, which no CPU that comes or goes can overtake. */
+int fl_hotplug_init(void)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	u32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus)
+		fl_cpu(cpu)->offline = !bpf_cpumask_test_cpu(cpu, online);
+	scx_bpf_put_cpumask(online);
 	return 0;
 }
 

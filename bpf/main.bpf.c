@@ -302,6 +302,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	/* Who is changed will run on in a moment. */
 	if (runnable || sleeps)
 		fl_cpu_left(cctx, now);
+	if (runnable && fl_is_changing(cctx))
+		scx_bpf_kick_cpu(cpu, 0);
 	if (!tctx || !tctx->run_start)
 		return;
 
@@ -353,6 +355,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 
 	begin_ticks();
 	fl_spin_init();
+	fl_hotplug_init();
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
 		if (!err)

@@ -98,6 +98,7 @@ struct task_ctx {
 	u64 owed_since;          /* its last turns were too short to end a wait since then, or 0 */
 	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
+	u64 park_spared; /* ns that it would have waited elsewhere */
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
 	bool events;                        /* there is one */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
@@ -159,6 +160,9 @@ struct cpu_ctx {
 	u64 credit;    /* CPU time, ns, that the task is owed which comes from elsewhere next */
 	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop; /* when it last ceased to run a task */
+	u64 rent;      /* auto: what waits for it have cost while others were idle, ns, ... */
+	u64 rent_at;   /* ... as of then ... */
+	u64 rent_life; /* ... for so long: finish_rent() */
 	u64 queued_work;
 	u64 next_balance;
 	u64 next_look; /* for late tasks in its queue */

@@ -31,6 +31,7 @@
  */
 #include "freqlock.bpf.h"
 #include "clock.bpf.h"
+#include "place.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -193,15 +194,15 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	fl_learn_wait(tctx, cpu, now);
 	if (tells_tasks && !still)
 		fl_account_picked(tctx, cpu, now);
-	tctx->waited_since = tctx->waiting_since;
-	tctx->waiting_since = 0;
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
 			fl_count(park_ran);
 		else
 			fl_count(park_late);
-		tctx->park_until = 0;
+		fl_park_over(tctx, cpu, now);
 	}
+	tctx->waited_since = tctx->waiting_since;
+	tctx->waiting_since = 0;
 	tctx->flags = 0;
 	tctx->big_cpu = -1;
 }

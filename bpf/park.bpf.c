@@ -7,7 +7,7 @@
  * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
  * real-time task has the CPU, it is its tick as well.
  */
-#include "freqlock.bpf.h"
+#include "place.bpf.h"
 
 struct park_timer {
 	struct bpf_timer timer;
@@ -85,7 +85,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		}
 		idle = claim_idle(p, tctx, cpu, now);
 		if (tctx)
-			tctx->park_until = 0;
+			fl_park_over(tctx, cpu, now);
 		if (idle >= 0) {
 			/* It may have been taken meanwhile; the kick then sends the CPU back to
 			 * idle. */

@@ -323,9 +323,10 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		/* What this CPU saw last stands for all: a difference would be noise. */
 		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
 		if (!shares_core(cpu))
-			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
-						 fl_turbo(pl->nr_active + 1),
-						 tunables.turbo_back_us * FL_USEC);
+			c.others = finish_others(
+				c.run, pl->nr_active, fl_turbo(pl->nr_active),
+				fl_turbo(pl->nr_active + 1), tunables.turbo_back_us * FL_USEC,
+				pl->now > cctx->last_stop ? pl->now - cctx->last_stop : 0);
 	} else {
 		/* Without a running task it is between two, or was claimed and not reached yet. */
 		if (since) {
@@ -343,6 +344,10 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
+	if (idle && candidate_better(&c, &choice->buy)) {
+		choice->buy = c;
+		choice->buy_why = why;
+	}
 	if (candidate_better(&c, &choice->best)) {
 		choice->best = c;
 		choice->why = why;
@@ -351,19 +356,72 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	return 0;
 }
 
+/* What waits for @cctx have cost, ns, as far as it counts at @now. */
+static u64 rent_now(const struct cpu_ctx *cctx, u64 now)
+{
+	return now > cctx->rent_at ? finish_rent(cctx->rent, now - cctx->rent_at, cctx->rent_life) :
+				     cctx->rent;
+}
+
+/*
+ * @tctx waited for @cpu on purpose until now: for so long more than an idle CPU that is as
+ * fast would have taken. Two CPUs may do so at once, and one wait is not counted.
+ */
+int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 waited = now - tctx->waiting_since;
+
+	tctx->park_until = 0;
+	if (waited <= tctx->park_spared)
+		return 0;
+	cctx->rent = rent_now(cctx, now) + waited - tctx->park_spared;
+	cctx->rent_at = now;
+	return 0;
+}
+
+/*
+ * The task would finish first at a busy CPU. Once waits there have cost what the idle CPU
+ * costs more, that is woken instead.
+ */
+static void rent_or_buy(struct placement *pl)
+{
+	struct auto_choice *choice = &pl->choice;
+	struct candidate *busy = &choice->best, *idle = &choice->buy;
+	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
+
+	pl->park_spared = idle->wait + idle->move;
+	/* Of the two that it costs, to be slow at first and to slow others, the greater counts. */
+	if (idle->run > pl->burst + idle->others)
+		cctx->rent_life = tunables.decay_after_us * FL_USEC +
+				  finish_warm(idle->run, tunables.ramp_us * FL_USEC,
+					      tunables.decay_us * FL_USEC);
+	else
+		cctx->rent_life = tunables.turbo_back_us * FL_USEC;
+	if (candidate_finish(idle) > candidate_finish(busy) + rent_now(cctx, pl->now))
+		return;
+	cctx->rent = 0;
+	choice->best = *idle;
+	choice->why = choice->buy_why;
+	choice->best_idle = true;
+	fl_count(auto_bought);
+}
+
 /* The candidate that finishes first; @choice->best.cpu is -1 if there is none. */
 __noinline int fl_choose(struct placement *pl __arg_nonnull)
 {
 	struct auto_choice *choice = &pl->choice;
 	u32 why;
 
-	choice->best.cpu = -1;
+	choice->best.cpu = choice->buy.cpu = -1;
 	bpf_for(why, 0, NR_AUTO) {
 		u32 i = in_range(why, AUTO_PLACES);
 
 		if (choice->cpu[i] >= 0)
 			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
 	}
+	if (choice->best.cpu >= 0 && choice->buy.cpu >= 0 && !choice->best_idle)
+		rent_or_buy(pl);
 	return 0;
 }
 

@@ -31,6 +31,8 @@ struct auto_choice {
 	struct candidate best; /* out */
 	u32 why;               /* out: which of them that is */
 	bool best_idle;        /* out: and whether it is idle */
+	struct candidate buy;  /* the idle one that finishes first ... */
+	u32 buy_why;           /* ... and which of them that is */
 };
 
 /*
@@ -55,6 +57,7 @@ struct placement {
 	bool park;       /* out: wait there on purpose */
 	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
 	u64 park_ns;     /* out: how long to wait at most */
+	u64 park_spared; /* out: ns that an idle CPU would take to run it */
 	u64 wait_ns;     /* out: predicted wait */
 	struct idle_scan scan;
 	struct auto_choice choice;
@@ -62,6 +65,7 @@ struct placement {
 
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
+int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
 
 #endif /* __FREQLOCK_PLACE_BPF_H */

@@ -37,6 +37,7 @@ static void park_until(struct task_ctx *tctx, const struct placement *pl)
 	tctx->flags |= FL_TASK_PARK;
 	tctx->park_until = pl->now + pl->park_ns;
 	tctx->park_target = pl->park_target;
+	tctx->park_spared = pl->park_spared;
 }
 
 /* A decision of this CPU begins, about a task that ran on @prev_cpu. */
@@ -58,6 +59,7 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 	pl->idle = false;
 	pl->park = false;
 	pl->park_target = -1;
+	pl->park_spared = 0;
 	pl->wait_ns = 0;
 	pl->scan.nest_only = false;
 	return pl;

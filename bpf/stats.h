@@ -40,6 +40,7 @@ STAT(auto_warm, mode, "auto: the warmest idle CPU finishes first")
 STAT(auto_fast, mode, "auto: the idle CPU with the highest capacity finishes first")
 STAT(auto_busy, mode, "auto: a busy CPU finishes first and nothing is idle")
 STAT(auto_leaving, mode, "auto: the running task of the CPU chosen was about to leave it")
+STAT(auto_bought, mode, "auto: a busy CPU finishes first, but waits have cost as much as waking an idle one, which was taken")
 STAT(again_here, mode, "auto: a task that was preempted waits for its CPU, which is free soon")
 STAT(again_idle, mode, "auto: a task that was preempted goes on at once, on an idle CPU")
 

@@ -2,13 +2,15 @@
 /*
  * Placement by predicted finish, the heart of mode auto:
  *
- *	finish = wait + run + move + displaced
+ *	finish = wait + run + move + displaced + others
  *
  * wait: until the CPU is free for the task; run: the task's burst at the speed
  * the CPU has now, with the ramp that the burst itself brings; move: what
  * leaving its cache costs; displaced: how long the CPU's present task, once it is
- * back from its sleep, finds its CPU taken. The candidate with the smallest finish wins; of
- * equals the first, so callers put the nearer one first.
+ * back from its sleep, finds its CPU taken; others: what the active cores lose when one
+ * more wakes up. The candidate with the smallest finish wins; of
+ * equals the first, so callers put the nearer one first. What an idle CPU costs at
+ * first is made up over many bursts: finish_rent().
  */
 #ifndef __FREQLOCK_POLICY_FINISH_H
 #define __FREQLOCK_POLICY_FINISH_H
@@ -90,12 +92,19 @@ static inline u64 finish_displaced(u64 run, u64 away)
 /*
  * What it costs the @active cores when one more wakes up for @run ns, and their
  * speed falls from @now to @then (0..1024) for that long: with as many cores they
- * win it back along a line in @back ns.
+ * win it back along a line in @back ns. Of a core that went idle @gap ns ago they
+ * have won back only as much by now, and so lose no more: the triangle of the whole
+ * way back, less the one that was still to come.
  */
-static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back)
+static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back, u64 gap)
 {
-	u64 lost = lesser(run, FINISH_MAX_NS) + lesser(back, FINISH_MAX_NS) / 2;
+	u64 lost = lesser(run, FINISH_MAX_NS);
 
+	back = lesser(back, FINISH_MAX_NS);
+	if (gap < back)
+		lost += gap - gap * gap / (2 * back);
+	else
+		lost += back / 2;
 	if (!active || then >= now)
 		return 0;
 	return lesser(lost * (now - then) / now * active, FINISH_MAX_NS);
@@ -111,6 +120,35 @@ static inline u32 finish_invest(u32 speed, u32 top, u64 share)
 {
 	return speed < top ? speed + (top - speed) * lesser(share, FL_FULL_SPEED) / FL_FULL_SPEED :
 			     speed;
+}
+
+/*
+ * For how long a CPU is the warmer, ns, for a burst that took @run ns, where it warms up
+ * in @ramp ns and cools down in @decay.
+ */
+static inline u64 finish_warm(u64 run, u64 ramp, u64 decay)
+{
+	decay = lesser(decay, FINISH_MAX_NS);
+	return run < ramp ? run * decay / ramp : decay;
+}
+
+/*
+ * To wait for a busy CPU or to wake an idle one is to rent or to buy: each wait is lost;
+ * to wake a CPU that is cold, or that slows others, costs once, and no more while it
+ * stays in use. What is to come is not known, only what was: one buys when the waits
+ * have cost as much. That never costs more than twice what the best choice would have
+ * cost in hindsight (Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching",
+ * Algorithmica 3, 1988, section 2).
+ *
+ * @rent: what waits at a CPU have cost, ns, as of @past ns ago; returns what counts of it
+ * now. What is bought lasts for @life ns after its last use, and so waits that are further
+ * apart have nothing to do with each other.
+ */
+static inline u64 finish_rent(u64 rent, u64 past, u64 life)
+{
+	rent = lesser(rent, FINISH_MAX_NS);
+	life = lesser(life, FINISH_MAX_NS);
+	return past < life ? rent - rent * past / life : 0;
 }
 
 /* One CPU that the task could go to. */

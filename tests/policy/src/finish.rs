@@ -128,24 +128,42 @@ proptest! {
         prop_assert!(cost == cold || (cost == run && run < cold));
     }
 
-    /// The area of what is lost: a rectangle while the core runs, a triangle after.
+    /// The area of what is lost: a rectangle while the core runs, a triangle after, less the
+    /// rest of the triangle of its last run.
     #[test]
     fn others_lose_a_share_of_the_time(
-        run in 0..=MAX, active in 1..1024u32, now in 1..=FULL, then in 0..=FULL, back in 0..=MAX
+        run in 0..=MAX, active in 1..1024u32, now in 1..=FULL, then in 0..=FULL, back in 0..=MAX,
+        gap in prop_oneof![0..=MAX, any_time()]
     ) {
         let lost = f64::from(active) * f64::from(now.saturating_sub(then)) / f64::from(now);
-        let want = (lost * (run as f64 + back as f64 / 2.0)).min(MAX as f64);
-        let got = policy!(finish_others(run, active, now, then, back)) as f64;
-        prop_assert!((got - want).abs() <= 2.0 * f64::from(active), "{got} for {want}");
+        let left = back.saturating_sub(gap) as f64;
+        let triangle = back as f64 / 2.0 - left * left / 2.0 / back.max(1) as f64;
+        let want = (lost * (run as f64 + triangle)).min(MAX as f64);
+        let got = policy!(finish_others(run, active, now, then, back, gap)) as f64;
+        prop_assert!((got - want).abs() <= 3.0 * f64::from(active), "{got} for {want}");
+    }
+
+    /// All of it at first, less with time, nothing once what it could have bought is over.
+    #[test]
+    fn rent_fades_within_the_life_of_what_it_buys(
+        rent in any_time(), past in any_time(), more in any_time(), life in any_time()
+    ) {
+        let left = policy!(finish_rent(rent, past, life));
+        prop_assert!(left <= rent.min(MAX));
+        prop_assert!(policy!(finish_rent(rent, past.saturating_add(more), life)) <= left);
+        prop_assert_eq!(policy!(finish_rent(rent, life.max(past), life)), 0);
+        if life > 0 {
+            prop_assert_eq!(policy!(finish_rent(rent, 0, life)), rent.min(MAX));
+        }
     }
 
     #[test]
     fn nobody_loses_where_speeds_stay_and_bounds_hold_for_any_input(
-        run: u64, active: u32, now: u32, then: u32, back: u64
+        run: u64, active: u32, now: u32, then: u32, back: u64, gap: u64
     ) {
-        prop_assert_eq!(policy!(finish_others(run, 0, now, then, back)), 0);
-        prop_assert_eq!(policy!(finish_others(run, active, then, then, back)), 0);
-        prop_assert!(policy!(finish_others(run, active, now, then, back)) <= MAX);
+        prop_assert_eq!(policy!(finish_others(run, 0, now, then, back, gap)), 0);
+        prop_assert_eq!(policy!(finish_others(run, active, then, then, back, gap)), 0);
+        prop_assert!(policy!(finish_others(run, active, now, then, back, gap)) <= MAX);
     }
 
     #[test]

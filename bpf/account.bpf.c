@@ -82,7 +82,7 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct fl_task_stats *stats = &tctx->stats;
 	/* Of one that ran as the scheduler started it is not known. */
-	u64 waited = tctx->waiting_since ? now - tctx->waiting_since : 0;
+	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0;
 	struct fl_done *done = done_of(tctx);
 
 	if (done)
@@ -121,7 +121,7 @@ static u64 ran_until(const struct task_ctx *tctx, u64 now)
 {
 	u64 at = tctx->counted_at;
 
-	return tctx->stats.run + (tctx->run_start && now > at ? now - at : 0);
+	return tctx->stats.run + (tctx->run_start ? elapsed(at, now) : 0);
 }
 
 /* @inv begins if @hctx, which is @holder, has a lesser level. */
@@ -214,7 +214,7 @@ static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 	struct inversion *inv = &wctx->inversion;
 	struct task_ctx *hctx = NULL;
 	struct task_struct *h = fl_task_of(inv->holder, &hctx);
-	u64 length = now - wctx->edge_since, ran = 0, off;
+	u64 length = elapsed(wctx->edge_since, now), ran = 0, off;
 	struct fl_done *done = done_of(wctx);
 
 	if (h) {
@@ -243,7 +243,7 @@ int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, 
 	u32 end = FL_END_GAVE_UP;
 
 	wctx->stats.lock_waits++;
-	wctx->stats.lock_wait += now - wctx->edge_since;
+	wctx->stats.lock_wait += elapsed(wctx->edge_since, now);
 	if (!holder)
 		return 0;
 	if (heir)

@@ -79,7 +79,7 @@ static inline void vtime_run(struct task_ctx *tctx, u64 now)
 
 	tctx->vtime += got;
 	tctx->charged_at = now;
-	tctx->served = served_faded(tctx->served, now - tctx->served_at) + got;
+	tctx->served = served_faded(tctx->served, elapsed(tctx->served_at, now)) + got;
 	tctx->served_at = now;
 }
 

@@ -54,14 +54,14 @@ static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
 		return 0;
 	if (from < since)
 		from = since;
-	return now > from ? now - from : 0;
+	return elapsed(from, now);
 }
 
 static u64 allowance(const struct task_ctx *tctx, u64 now)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);
-	u64 have = allowance_fill(tctx->allowance, now - tctx->allowance_at, policy->hold_share,
-				  policy->hold_max_us * FL_USEC);
+	u64 have = allowance_fill(tctx->allowance, elapsed(tctx->allowance_at, now),
+				  policy->hold_share, policy->hold_max_us * FL_USEC);
 
 	return allowance_spend(have, uncharged(tctx, 0, now));
 }

@@ -70,7 +70,7 @@ static void wait_ends(struct task_ctx *tctx, u64 self)
 {
 	u64 now = scx_bpf_now();
 
-	fl_profile_wait(tctx->hint_waits, now - tctx->hint_since);
+	fl_profile_wait(tctx->hint_waits, elapsed(tctx->hint_since, now));
 	tctx->hint_waits = 0;
 	fl_lock_end(tctx, self, false, now);
 }

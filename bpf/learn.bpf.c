@@ -106,7 +106,7 @@ static u64 event_note(struct task_struct *waker, u64 now, enum fl_event event, u
 int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now)
 {
 	if (tctx->left_at)
-		tctx->away = learn_average(tctx->away, now - tctx->left_at);
+		tctx->away = learn_average(tctx->away, elapsed(tctx->left_at, now));
 	tctx->left_at = 0;
 	return 0;
 }
@@ -157,7 +157,7 @@ int fl_learn_leave(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 	for (i = 0; i < FL_NR_EVENTS; i++) {
 		if (!tctx->event_at[i])
 			continue;
-		stayed = now - tctx->event_at[i];
+		stayed = elapsed(tctx->event_at[i], now);
 		if (runnable && stayed < slice) {
 			tctx->events = true;
 			continue;
@@ -204,7 +204,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 wait = now - tctx->waiting_since;
+	u64 wait = elapsed(tctx->waiting_since, now);
 
 	if (tctx->flags & FL_TASK_PREDICTED)
 		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, wait);

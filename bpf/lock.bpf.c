@@ -193,7 +193,7 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 	levels_remove(s, edge_level(edge));
 	if (heir) {
 		fl_count(lock_handover);
-		s->hold = learn_average(s->hold, now - s->since);
+		s->hold = learn_average(s->hold, elapsed(s->since, now));
 		slot_own(s, self, now);
 		fl_chain_link(slot, 0);
 		if (s->mask)
@@ -268,9 +268,9 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 	if (!fl_from_task())
 		return fl_lock_end(wctx, fl_self(w, wctx), false, now);
 	if (hctx && s->owner == fl_self(waker, hctx)) {
-		fl_profile_hold(slot_hash(s), bpf_get_smp_processor_id(), now - s->since);
+		fl_profile_hold(slot_hash(s), bpf_get_smp_processor_id(), elapsed(s->since, now));
 		hctx->stats.holds++;
-		hctx->stats.hold += now - s->since;
+		hctx->stats.hold += elapsed(s->since, now);
 		fl_hold_charge(hctx, fl_self(waker, hctx), now);
 		if (cctx->donated)
 			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(hctx),
@@ -320,7 +320,7 @@ static void wait_over(struct task_struct *w, struct task_ctx *wctx, bool got)
 {
 	u64 now = scx_bpf_now();
 
-	fl_profile_wait(wctx->wait_hash, now - wctx->wait_since);
+	fl_profile_wait(wctx->wait_hash, elapsed(wctx->wait_since, now));
 	wctx->wait_hash = 0;
 	wctx->wait_owner = 0;
 	/* Of a real-time task: of others it ended as they were woken. */

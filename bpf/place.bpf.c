@@ -50,7 +50,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		if (scan->near < 0)
 			scan->near = cpu;
 		speed = fl_speed(cpu, now);
-		util = util_update(cctx->util, now - cctx->speed_at, false);
+		util = util_update(cctx->util, elapsed(cctx->speed_at, now), false);
 		if (scan->warm < 0 || speed > scan->warm_speed ||
 		    (speed == scan->warm_speed && util > scan->warm_util)) {
 			scan->warm = cpu;
@@ -323,14 +323,14 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		/* What this CPU saw last stands for all: a difference would be noise. */
 		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
 		if (!shares_core(cpu))
-			c.others = finish_others(
-				c.run, pl->nr_active, fl_turbo(pl->nr_active),
-				fl_turbo(pl->nr_active + 1), tunables.turbo_back_us * FL_USEC,
-				pl->now > cctx->last_stop ? pl->now - cctx->last_stop : 0);
+			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
+						 fl_turbo(pl->nr_active + 1),
+						 tunables.turbo_back_us * FL_USEC,
+						 elapsed(cctx->last_stop, pl->now));
 	} else {
 		/* Without a running task it is between two, or was claimed and not reached yet. */
 		if (since) {
-			ran = pl->now > since ? pl->now - since : 0;
+			ran = elapsed(since, pl->now);
 			rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED /
 			       speed;
 			c.displaced = finish_displaced(c.run, cctx->running_away);
@@ -359,8 +359,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 /* What waits for @cctx have cost, ns, as far as it counts at @now. */
 static u64 rent_now(const struct cpu_ctx *cctx, u64 now)
 {
-	return now > cctx->rent_at ? finish_rent(cctx->rent, now - cctx->rent_at, cctx->rent_life) :
-				     cctx->rent;
+	return finish_rent(cctx->rent, elapsed(cctx->rent_at, now), cctx->rent_life);
 }
 
 /*
@@ -370,7 +369,7 @@ static u64 rent_now(const struct cpu_ctx *cctx, u64 now)
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 waited = now - tctx->waiting_since;
+	u64 waited = elapsed(tctx->waiting_since, now);
 
 	tctx->park_until = 0;
 	if (waited <= tctx->park_spared)

@@ -144,7 +144,7 @@ static bool crosses(s32 from, u64 now)
 	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(fl_queue(from));
 	struct task_ctx *tctx = p ? fl_task(p) : NULL;
 
-	return !tctx || group_worth_crossing(nr_waiting(from), now - tctx->waiting_since,
+	return !tctx || group_worth_crossing(nr_waiting(from), elapsed(tctx->waiting_since, now),
 					     tunables.move_far_ns);
 }
 
@@ -251,9 +251,9 @@ u64 fl_served_next(u64 queue, u64 now)
 		if (!tctx || fl_is_pinned(p))
 			continue;
 		if (!(tctx->flags & FL_TASK_HAD_TURN) &&
-		    now - tctx->waiting_since < fl_slice(tctx) / 2)
+		    elapsed(tctx->waiting_since, now) < fl_slice(tctx) / 2)
 			continue;
-		served = served_faded(tctx->served, now - tctx->served_at) +
+		served = served_faded(tctx->served, elapsed(tctx->served_at, now)) +
 			 vtime_charge(tunables.rotate_us * FL_USEC, tctx->weight);
 		break;
 	}

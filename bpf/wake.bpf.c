@@ -26,7 +26,7 @@ static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx
 u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ran = now - cctx->running_since, left;
+	u64 ran = elapsed(cctx->running_since, now), left;
 
 	if (idle_gives_way(cctx->running_weight, weight) && !cctx->donated)
 		return 0;

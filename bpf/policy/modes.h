@@ -9,6 +9,7 @@
 #define __FREQLOCK_POLICY_MODES_H
 
 #include "../intf.h"
+#include "verifier.h"
 
 /* fork-local: the child stays if the parent is alone on its CPU. */
 static inline bool forklocal_keeps_child(u32 nr_running)
@@ -41,7 +42,7 @@ static inline bool smove_stays(u32 local_speed, u32 idle_speed)
 /* nest: a CPU is warm for @nest_idle_ns after it last ran a task. */
 static inline bool nest_is_warm(u64 now, u64 last_stop, u64 nest_idle_ns)
 {
-	return last_stop && now - last_stop < nest_idle_ns;
+	return last_stop && elapsed(last_stop, now) < nest_idle_ns;
 }
 
 /* Cost in ns of moving over a distance, by the knobs move_*_ns in @cost. */

@@ -42,6 +42,15 @@ static inline u64 greater(u64 a, u64 b)
 	return a ^ b ^ lesser(a, b);
 }
 
+/*
+ * Time from @from to @to, ns; 0 if @to is before: the clocks of two CPUs differ by a little,
+ * and by more where a host or a firmware stops one.
+ */
+static inline u64 elapsed(u64 from, u64 to)
+{
+	return greater(from, to) - from;
+}
+
 /* The number of the highest bit of @v, which is not 0; without branches. */
 static inline u32 highest_bit(u64 v)
 {

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    let knobs = table::parse_knobs("bpf/knobs.h", &std::fs::read_to_string("bpf/knobs.h")?)?;
+    let knobs = std::fs::read_to_string("bpf/knobs.h")?;
+    let (knobs, retired) = table::parse_knobs("bpf/knobs.h", &knobs)?;
     let stats = table::parse_stats("bpf/stats.h", &std::fs::read_to_string("bpf/stats.h")?)?;
     let tasks = std::fs::read_to_string("bpf/taskstats.h")?;
     let tasks = table::parse_task_stats("bpf/taskstats.h", &tasks)?;
     write(&out, "task_stats.rs", &table::task_stats_source(&tasks))?;
-    write(&out, "knobs.rs", &table::knobs_source(&knobs))?;
+    write(&out, "knobs.rs", &table::knobs_source(&knobs, &retired))?;
     write(&out, "metrics.rs", &table::metrics_source(&stats))?;
     scx_cargo::BpfBuilder::new()?
         .enable_intf("bpf/intf.h", "intf.rs")

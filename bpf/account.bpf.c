@@ -229,7 +229,7 @@ static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 		done->inversion += length;
 	__sync_fetch_and_add(&inversion_slot[in_range(profile_slot(length), FL_PROFILE_SLOTS)], 1);
 	__sync_fetch_and_add(&inversion_off_ns, off);
-	if (length >= tunables.episode_us * FL_USEC)
+	if (length >= tunables.inversion_us * FL_USEC)
 		tell_episode(wctx, self, length, off, end);
 	inv->holder = 0;
 }

@@ -2,17 +2,17 @@
 /*
  * What those who wait for a lock give its holder, and for how long:
  *
- * donate	its deadline is computed with the weight of the best waiter, as if
+ * pi_weight	its deadline is computed with the weight of the best waiter, as if
  *		it had that waiter's virtual time;
- * hold_now	its request is what is left of a usual hold, so that it goes ahead
+ * pi_run_now	its request is what is left of a usual hold, so that it goes ahead
  *		in its queue; and if it waits in one, the CPU that its waiter just
  *		left runs it: that CPU was the waiter's to use;
- * hold_keep	it is not preempted, for hold_keep_us in a hold;
- * hold_big	where CPUs differ, it goes to a big one.
+ * pi_nopreempt	it is not preempted, for pi_nopreempt_us in a hold;
+ * pi_big	where CPUs differ, it goes to a big one.
  *
- * All of it ends with the hold, and before that when the hold got hold_max_us
- * of CPU time this way (hold_keep_us, if no waiter weighs more than the holder),
- * or when the task had its share (hold_share) of a CPU.
+ * All of it ends with the hold, and before that when the hold got pi_budget_us
+ * of CPU time this way (pi_nopreempt_us, if no waiter weighs more than the holder),
+ * or when the task had its share (pi_bandwidth) of a CPU.
  * What it runs is charged to its own virtual time, at its own weight: a favour
  * now is paid back by waiting later.
  */
@@ -61,7 +61,7 @@ static u64 allowance(const struct task_ctx *tctx, u64 now)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);
 	u64 have = allowance_fill(tctx->allowance, elapsed(tctx->allowance_at, now),
-				  policy->hold_share, policy->hold_max_us * FL_USEC);
+				  policy->pi_bandwidth, policy->pi_budget_us * FL_USEC);
 
 	return allowance_spend(have, uncharged(tctx, 0, now));
 }
@@ -74,8 +74,8 @@ static u64 allowance(const struct task_ctx *tctx, u64 now)
 __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);
-	u64 holds = tctx->holds, used = 0, keep = policy->hold_keep_us * FL_USEC;
-	u64 most = policy->hold_max_us * FL_USEC;
+	u64 holds = tctx->holds, used = 0, keep = policy->pi_nopreempt_us * FL_USEC;
+	u64 most = policy->pi_budget_us * FL_USEC;
 	u32 i, best = 0;
 
 	tctx->keep_ns = 0;
@@ -105,7 +105,7 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 		fl_count(donate_spent);
 		return 0;
 	}
-	if (policy->hold_keep && used < keep)
+	if (policy->pi_nopreempt && used < keep)
 		tctx->keep_ns = keep - used;
 	return best;
 }
@@ -137,15 +137,15 @@ u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64
 	u64 request = tctx->burst, weight = tctx->weight, deadline, head;
 	u32 level = fl_hold(tctx, self, now);
 
-	if (!level || !(policy->donate || policy->hold_now))
+	if (!level || !(policy->pi_weight || policy->pi_run_now))
 		return tctx->deadline;
-	if (policy->donate)
+	if (policy->pi_weight)
 		weight = donate_weight(weight, level);
-	if (policy->hold_now)
+	if (policy->pi_run_now)
 		request = tctx->hold_ns ?: LEARN_UNKNOWN_BURST_NS;
 	deadline = donate_deadline(tctx->deadline, fl_cpu(cpu)->vclock, request, fl_slice(tctx),
 				   weight);
-	head = policy->hold_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
+	head = policy->pi_run_now && head_weight(cpu) <= weight ? fl_head_deadline(cpu) : FL_NONE;
 	return head != FL_NONE && vtime_before(head - 1, deadline) ? head - 1 : deadline;
 }
 
@@ -164,7 +164,7 @@ u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 
 
 /*
  * How much longer a holder may run although another of @weight wants its CPU: in
- * any case until hold_keep_us are over, and as long as the other weighs no more
+ * any case until pi_nopreempt_us are over, and as long as the other weighs no more
  * than the best waiter. 0 for not at all.
  */
 static __always_inline u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
@@ -175,7 +175,7 @@ static __always_inline u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, 
 		return 0;
 	if (tctx->keep_ns)
 		return tctx->keep_ns;
-	return fl_policy(tctx)->donate && weight <= donate_weight(tctx->weight, level) ?
+	return fl_policy(tctx)->pi_weight && weight <= donate_weight(tctx->weight, level) ?
 		       fl_slice(tctx) :
 		       0;
 }
@@ -310,7 +310,7 @@ static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 /* Where CPUs differ: true if a task that needs one now is to have a big one. */
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
-	return fl_policy(tctx)->hold_big &&
+	return fl_policy(tctx)->pi_big &&
 	       ((tctx->flags & FL_TASK_HEIR) || (tctx->holds && fl_hold(tctx, self, now)));
 }
 
@@ -324,7 +324,7 @@ static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 
 	if (!hctx->run_start || fl_topo(from)->capacity >= fl_topo(cpu)->capacity ||
 	    fl_head_deadline(cpu) != FL_NONE || !fl_hold(hctx, self, now) ||
-	    hctx->hold_ns < fl_policy(hctx)->hold_big_us * FL_USEC)
+	    hctx->hold_ns < fl_policy(hctx)->pi_big_us * FL_USEC)
 		return;
 	hctx->big_cpu = cpu;
 	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
@@ -351,11 +351,11 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 		goto out;
 	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
 	if (from < 0) {
-		if (allowed && capacity_differs && fl_policy(hctx)->hold_big)
+		if (allowed && capacity_differs && fl_policy(hctx)->pi_big)
 			call_here(h, hctx, owner, cpu, now);
 		goto out;
 	}
-	if (!fl_policy(hctx)->hold_now || !fl_hold(hctx, owner, now))
+	if (!fl_policy(hctx)->pi_run_now || !fl_hold(hctx, owner, now))
 		goto out;
 	if (!allowed) {
 		put_ahead(h, hctx, owner, from, now);
@@ -411,7 +411,7 @@ __noinline int fl_hold_call(u32 edge, s32 cpu, u64 now)
 	if (!h)
 		return 0;
 	at = hctx->queued_cpu;
-	if (at >= 0 && at != cpu && fl_policy(hctx)->hold_now && fl_hold(hctx, holder, now)) {
+	if (at >= 0 && at != cpu && fl_policy(hctx)->pi_run_now && fl_hold(hctx, holder, now)) {
 		fl_cpu(at)->called_edge = edge;
 		fl_count(hold_called);
 		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);

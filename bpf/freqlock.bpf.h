@@ -98,7 +98,7 @@ struct task_ctx {
 	u64 owed_since;          /* its last turns were too short to end a wait since then, or 0 */
 	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
-	u64 park_spared; /* ns that it would have waited elsewhere */
+	u64 park_spared;                    /* ns that it would have waited elsewhere */
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
 	bool events;                        /* there is one */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
@@ -183,15 +183,15 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
-	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
-	bool late_ran;   /* of those and the others, they had the last turn */
-	bool wakee;      /* a woken task preempts the running one */
-	bool followed;   /* one waits in its local queue for the running one to leave, as it said */
-	bool donated;    /* the running task was picked on others' terms */
-	bool going;      /* it is being made inactive, or about to be */
-	bool offline;    /* it was when we came, or the kernel has told that it goes, and not yet that
-			    it comes back */
-	u32 running;     /* the task on it, 0 none of ours */
+	bool late;     /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool late_ran; /* of those and the others, they had the last turn */
+	bool wakee;    /* a woken task preempts the running one */
+	bool followed; /* one waits in its local queue for the running one to leave, as it said */
+	bool donated;  /* the running task was picked on others' terms */
+	bool going;    /* it is being made inactive, or about to be */
+	bool offline;  /* it was when we came, or the kernel has told that it goes, and not yet that
+			  it comes back */
+	u32 running;   /* the task on it, 0 none of ours */
 	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
 } __attribute__((aligned(128)));

@@ -9,9 +9,15 @@
  * `task` is live and may have another value for the tasks of a context (context.bpf.c).
  * The unit is also the suffix of the name, where the name carries one: us, ns, or
  * "0..1024" for shares and speeds.
+ *
+ * KNOB_WAS(old, new), at the end, are the retired names. Each works for one version more
+ * (flag, `set`, `get`, contexts, control socket) with a warning, and help hides it.
  */
 #ifndef KNOB
 #error "define KNOB before including knobs.h"
+#endif
+#ifndef KNOB_WAS
+#define KNOB_WAS(old, new)
 #endif
 
 /* Base scheduler. */
@@ -35,11 +41,11 @@ KNOB(park_max_us, "us", 1000, 0, 100000, live, "Mode auto: longest predicted wai
 KNOB(warm_up, "0..1024", 400, 0, 1024, live, "Mode auto: share of what the warmest idle CPU lacks to its full speed that is not held against it, since work there warms it for what comes next")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, live, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
 KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, live, "Time that an idle CPU takes to run a task sent to it, until it has been measured")
-KNOB(move_core_ns, "ns", 1000, 0, 10000000, live, "Cost of moving a task to another hardware thread of its core")
-KNOB(move_llc_ns, "ns", 8000, 0, 10000000, live, "Cost of moving a task to another core under the same last-level cache")
-KNOB(move_node_ns, "ns", 40000, 0, 10000000, live, "Cost of moving a task to another last-level cache of the same node")
-KNOB(move_far_ns, "ns", 120000, 0, 10000000, live, "Cost of moving a task to another node")
-KNOB(cold_core_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task on another hardware thread of its core, if its burst is as long; measured at start unless given, as the three below")
+KNOB(migrate_smt_ns, "ns", 1000, 0, 10000000, live, "Cost of moving a task to another hardware thread of its core")
+KNOB(migrate_llc_ns, "ns", 8000, 0, 10000000, live, "Cost of moving a task to another core under the same last-level cache")
+KNOB(migrate_node_ns, "ns", 40000, 0, 10000000, live, "Cost of moving a task to another last-level cache of the same node")
+KNOB(migrate_far_ns, "ns", 120000, 0, 10000000, live, "Cost of moving a task to another node")
+KNOB(cold_smt_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task on another hardware thread of its core, if its burst is as long; measured at start unless given, as the three below")
 KNOB(cold_llc_ns, "ns", 0, 0, 10000000, live, "The same on another core under the same last-level cache")
 KNOB(cold_node_ns, "ns", 0, 0, 10000000, live, "The same under another last-level cache of the same node")
 KNOB(cold_far_ns, "ns", 0, 0, 10000000, live, "The same on another node")
@@ -60,18 +66,18 @@ KNOB(spin_window_bytes, "bytes", 64, 0, 4096, task, "A task stands still only if
 
 /* Locks. */
 KNOB(locks, "0..1", 1, 0, 1, start, "Find out who holds the locks that others wait for; without it the knobs below have no effect")
-KNOB(donate, "0..1", 1, 0, 1, task, "A lock's holder is queued with the weight and the deadline of its best waiter")
-KNOB(hold_keep, "0..1", 1, 0, 1, task, "A lock's holder is not preempted while others wait for it")
-KNOB(hold_now, "0..1", 1, 0, 1, task, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
-KNOB(hold_big, "0..1", 1, 0, 1, task, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
-KNOB(hold_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is moved to a big one only if such holds usually last this long")
-KNOB(hold_keep_us, "us", 4000, 0, 1000000, task, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
-KNOB(hold_max_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets on the terms of waiters of greater weight; for others' sake no more than hold_keep_us")
-KNOB(hold_share, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets on others' terms at most, beyond hold_max_us")
+KNOB(pi_weight, "0..1", 1, 0, 1, task, "A lock's holder is queued with the weight and the deadline of its best waiter")
+KNOB(pi_nopreempt, "0..1", 1, 0, 1, task, "A lock's holder is not preempted while others wait for it")
+KNOB(pi_run_now, "0..1", 1, 0, 1, task, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
+KNOB(pi_big, "0..1", 1, 0, 1, task, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
+KNOB(pi_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is moved to a big one only if such holds usually last this long")
+KNOB(pi_nopreempt_us, "us", 4000, 0, 1000000, task, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
+KNOB(pi_budget_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets on the terms of waiters of greater weight; for others' sake no more than pi_nopreempt_us")
+KNOB(pi_bandwidth, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets on others' terms at most, beyond pi_budget_us")
 
 /* What is told. */
 KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and tell of priority inversions")
-KNOB(episode_us, "us", 1000, 0, 10000000, live, "Priority inversions are told one by one if they last this long; all of them are counted")
+KNOB(inversion_us, "us", 1000, 0, 10000000, live, "Priority inversions are told one by one if they last this long; all of them are counted")
 KNOB(cpus_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
 
 /* Trying modes (src/adapt). */
@@ -79,3 +85,19 @@ KNOB(adapt, "0..1", 0, 0, 1, start, "Try other modes in short slots, in each con
 KNOB(adapt_slot_ms, "ms", 200, 20, 60000, live, "Length of such a slot; the first quarter is not counted")
 KNOB(adapt_margin, "%", 3, 0, 90, live, "Another mode is kept only if the time to get work done is less by this")
 KNOB(adapt_share, "%", 10, 1, 100, live, "Most of the time that is spent on trials, after those at the start")
+
+/* Retired in 0.1.0. */
+KNOB_WAS(move_core_ns, migrate_smt_ns)
+KNOB_WAS(move_llc_ns, migrate_llc_ns)
+KNOB_WAS(move_node_ns, migrate_node_ns)
+KNOB_WAS(move_far_ns, migrate_far_ns)
+KNOB_WAS(cold_core_ns, cold_smt_ns)
+KNOB_WAS(donate, pi_weight)
+KNOB_WAS(hold_now, pi_run_now)
+KNOB_WAS(hold_keep, pi_nopreempt)
+KNOB_WAS(hold_keep_us, pi_nopreempt_us)
+KNOB_WAS(hold_max_us, pi_budget_us)
+KNOB_WAS(hold_share, pi_bandwidth)
+KNOB_WAS(hold_big, pi_big)
+KNOB_WAS(hold_big_us, pi_big_us)
+KNOB_WAS(episode_us, inversion_us)

@@ -254,17 +254,17 @@ static u64 cost_of_move(s32 from, s32 to, bool fork, u64 run)
 {
 	u64 cold[FL_NR_DISTANCES] = {
 		0,
-		tunables.cold_core_ns,
+		tunables.cold_smt_ns,
 		tunables.cold_llc_ns,
 		tunables.cold_node_ns,
 		tunables.cold_far_ns,
 	};
 	u64 cost[FL_NR_DISTANCES] = {
 		0,
-		tunables.move_core_ns,
-		tunables.move_llc_ns,
-		tunables.move_node_ns,
-		tunables.move_far_ns,
+		tunables.migrate_smt_ns,
+		tunables.migrate_llc_ns,
+		tunables.migrate_node_ns,
+		tunables.migrate_far_ns,
 	};
 	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
 	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);

@@ -145,7 +145,7 @@ static bool crosses(s32 from, u64 now)
 	struct task_ctx *tctx = p ? fl_task(p) : NULL;
 
 	return !tctx || group_worth_crossing(nr_waiting(from), elapsed(tctx->waiting_since, now),
-					     tunables.move_far_ns);
+					     tunables.migrate_far_ns);
 }
 
 /* Take a task from @from, which may have one, for @cpu. */

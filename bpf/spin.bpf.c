@@ -30,7 +30,7 @@
 extern struct pt_regs *__irq_regs __ksym __weak;
 
 /* Not known where interrupts come from: nobody is found but by sched_yield. */
-volatile bool spin_blind;
+volatile bool no_irq_regs;
 
 /* The registers of @p if the tick hit it in user mode; those are at the end of its stack. */
 static struct pt_regs *user_regs(struct task_struct *p)
@@ -247,6 +247,6 @@ u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu)
 /* From ops.init. */
 int fl_spin_init(void)
 {
-	spin_blind = !bpf_ksym_exists(&__irq_regs);
+	no_irq_regs = !bpf_ksym_exists(&__irq_regs);
 	return 0;
 }

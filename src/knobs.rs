@@ -6,6 +6,7 @@ use crate::intf;
 use crate::mode::Mode;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::fmt;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,40 @@ pub struct Knob {
     pub meaning: &'static str,
 }
 
+/// A name that a knob had until this version, in which it works still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// The name that it had.
+    pub old: &'static str,
+    /// The same as a flag of the command line, without the dashes.
+    pub old_flag: &'static str,
+    /// The name of one of [`KNOBS`].
+    pub new: &'static str,
+}
+
+impl Retired {
+    /// If this is the retired name of a knob.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        RETIRED.iter().find(|retired| retired.old == name)
+    }
+}
+
+/// The warning for who uses the name.
+impl fmt::Display for Retired {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { old, new, .. } = self;
+        write!(
+            f,
+            "knob `{old}` is now `{new}`; the next version drops `{old}`"
+        )
+    }
+}
+
+/// The name that a knob has now.
+pub fn current(name: &str) -> &str {
+    Retired::find(name).map_or(name, |retired| retired.new)
+}
+
 /// Of their flags in the help.
 pub const HEADING: &str = "Knobs";
 
@@ -39,6 +74,12 @@ impl Knob {
     /// Whether it is on or off.
     pub fn is_switch(&self) -> bool {
         (self.min, self.max) == (0, 1)
+    }
+
+    /// The knob of this name, which may be a retired one.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let name = current(name);
+        KNOBS.iter().find(|knob| knob.name == name)
     }
 
     /// The value, or what is wrong with it.
@@ -74,17 +115,26 @@ impl Tunables {
 
 /// The values of the knobs given on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnobArgs(Vec<(&'static str, u64)>);
+pub struct KnobArgs {
+    values: Vec<(&'static str, u64)>,
+    /// Names that were used and are retired.
+    retired: Vec<&'static Retired>,
+}
 
 impl KnobArgs {
     /// True if this knob was given.
     pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(given, _)| *given == name)
+        self.values.iter().any(|(given, _)| *given == name)
+    }
+
+    /// The retired names that were used, for a warning each.
+    pub fn retired(&self) -> &[&'static Retired] {
+        &self.retired
     }
 
     /// Stores what was given over the defaults.
     pub fn apply(&self, tunables: &mut Tunables) {
-        for (name, value) in &self.0 {
+        for (name, value) in &self.values {
             if let Some(field) = tunables.knob_mut(name) {
                 *field = *value;
             }
@@ -94,21 +144,28 @@ impl KnobArgs {
 
 impl Args for KnobArgs {
     fn augment_args(cmd: Command) -> Command {
-        KNOBS.iter().fold(cmd, |cmd, knob| {
-            cmd.arg(
-                Arg::new(knob.name)
-                    .num_args(usize::from(!knob.is_switch())..=1)
-                    .default_missing_value("1")
-                    .long(knob.flag)
-                    .value_name(knob.unit)
-                    .help(format!(
-                        "{} [{}..{}; default: {}]",
-                        knob.meaning, knob.min, knob.max, knob.default
-                    ))
-                    .help_heading(HEADING)
-                    .allow_negative_numbers(true)
-                    .value_parser(|text: &str| knob.parse(text)),
-            )
+        let flag = |name, flag, knob: &'static Knob| {
+            Arg::new(name)
+                .num_args(usize::from(!knob.is_switch())..=1)
+                .default_missing_value("1")
+                .long(flag)
+                .value_name(knob.unit)
+                .help_heading(HEADING)
+                .allow_negative_numbers(true)
+                .value_parser(|text: &str| knob.parse(text))
+        };
+        let cmd = KNOBS.iter().fold(cmd, |cmd, knob| {
+            cmd.arg(flag(knob.name, knob.flag, knob).help(format!(
+                "{} [{}..{}; default: {}]",
+                knob.meaning, knob.min, knob.max, knob.default
+            )))
+        });
+        RETIRED.iter().fold(cmd, |cmd, retired| {
+            let Some(knob) = Knob::find(retired.new) else {
+                return cmd;
+            };
+            let arg = flag(retired.old, retired.old_flag, knob);
+            cmd.arg(arg.hide(true).conflicts_with(knob.name))
         })
     }
 
@@ -125,11 +182,17 @@ impl FromArgMatches for KnobArgs {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let given = |name| {
+            let given = matches.value_source(name) == Some(ValueSource::CommandLine);
+            matches.get_one::<u64>(name).filter(|_| given).copied()
+        };
         for knob in KNOBS {
-            let given = matches.value_source(knob.name) == Some(ValueSource::CommandLine);
-            match matches.get_one::<u64>(knob.name) {
-                Some(value) if given => self.0.push((knob.name, *value)),
-                _ => {}
+            self.values.extend(given(knob.name).map(|v| (knob.name, v)));
+        }
+        for retired in RETIRED {
+            if let Some(value) = given(retired.old) {
+                self.values.push((retired.new, value));
+                self.retired.push(retired);
             }
         }
         Ok(())
@@ -207,6 +270,32 @@ mod tests {
                 parse(&[&flag, &(knob.min - 1).to_string()]).unwrap_err();
             }
         }
+    }
+
+    #[test]
+    fn a_retired_flag_sets_its_knob_with_a_warning_and_is_hidden() {
+        let mut cmd = KnobArgs::augment_args(Command::new("test"));
+        let help = cmd.render_long_help().to_string();
+        for retired in RETIRED {
+            let (old, knob) = (retired.old_flag, Knob::find(retired.old).unwrap());
+            assert_eq!(knob.name, retired.new);
+            let args = parse(&[&format!("--{old}"), &knob.max.to_string()]).unwrap();
+            let mut tunables = Tunables::new(Mode::Auto);
+            args.apply(&mut tunables);
+            assert_eq!(tunables.knob(retired.new), Some(knob.max));
+            assert!(args.has(retired.new));
+            assert_eq!(args.retired(), [retired]);
+            let warning = retired.to_string();
+            assert!(warning.contains(retired.new), "{warning}");
+            assert!(!help.contains(&format!("--{old} ")), "{old}: {help}");
+            let both = [format!("--{old}=1"), format!("--{}=1", knob.flag)];
+            parse(&both.each_ref().map(String::as_str)).unwrap_err();
+            parse(&[&format!("--{old}={}", knob.max + 1)]).unwrap_err();
+        }
+        assert_eq!(
+            parse(&["--slice-us=2000"]).unwrap().retired(),
+            [] as [&Retired; 0]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Settings as text: a knob or the mode, and its value. The control socket, contexts and
 //! the command line all take them this way.
 
-use crate::knobs::{Knob, Tunables, KNOBS};
+use crate::knobs::{current, Knob, Retired, Tunables, KNOBS};
 use crate::mode::Mode;
 use crate::spelling::{did_you_mean, nearest};
 use clap::ValueEnum;
@@ -76,6 +76,15 @@ impl Assignment {
         Ok(assignment)
     }
 
+    /// The same with the name that the knob has now, and its retired one if that was given.
+    pub fn renamed(mut self) -> (Self, Option<&'static Retired>) {
+        let retired = Retired::find(&self.key);
+        if let Some(retired) = retired {
+            self.key = retired.new.into();
+        }
+        (self, retired)
+    }
+
     /// The number that is stored for it.
     pub fn check(&self) -> Result<u64, Error> {
         let wrong = |why: String| Error::Value {
@@ -108,22 +117,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     std::iter::once(MODE).chain(KNOBS.iter().map(|knob| knob.name))
 }
 
-/// The knob of this name.
+/// The knob of this name, which may be a retired one.
 pub fn find(key: &str) -> Result<&'static Knob, Error> {
-    let mut knobs = KNOBS.iter();
-    knobs
-        .find(|knob| knob.name == key)
-        .ok_or_else(|| Error::Unknown {
-            key: key.into(),
-            nearest: nearest(key, names()),
-        })
+    Knob::find(key).ok_or_else(|| Error::Unknown {
+        key: key.into(),
+        nearest: nearest(key, names()),
+    })
 }
 
 /// The field of a key that [`Assignment::check`] has passed.
 pub fn field<'a>(tunables: &'a mut Tunables, key: &str) -> Option<&'a mut u64> {
     match key {
         MODE => Some(&mut tunables.mode),
-        key => tunables.knob_mut(key),
+        key => tunables.knob_mut(current(key)),
     }
 }
 

@@ -26,11 +26,36 @@ pub struct StatLine {
     pub desc: String,
 }
 
-/// Parses `KNOB(name, "unit", default, min, max, start, live or task, "meaning")` lines.
-pub fn parse_knobs(file: &str, text: &str) -> Result<Vec<KnobLine>, String> {
+/// A retired name of a knob.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KnobWas {
+    pub old: String,
+    pub new: String,
+}
+
+/// Parses `KNOB(name, "unit", default, min, max, start, live or task, "meaning")` lines,
+/// and `KNOB_WAS(old, new)` lines after them.
+pub fn parse_knobs(file: &str, text: &str) -> Result<(Vec<KnobLine>, Vec<KnobWas>), String> {
     let mut knobs = Vec::<KnobLine>::new();
-    for (line, args) in entries(file, text, "KNOB")? {
+    let mut retired = Vec::<KnobWas>::new();
+    for (line, name, args) in entries(file, text, &["KNOB", "KNOB_WAS"])? {
         let at = |what: String| format!("{file}:{line}: {what}");
+        if name == "KNOB_WAS" {
+            let [old, new] = fixed(args).map_err(at)?;
+            let was = KnobWas {
+                old: ident(old).map_err(at)?,
+                new: ident(new).map_err(at)?,
+            };
+            let taken = knobs.iter().any(|k| k.name == was.old);
+            if taken || retired.iter().any(|r| r.old == was.old) {
+                return Err(at(format!("`{}` is defined twice", was.old)));
+            }
+            if !knobs.iter().any(|k| k.name == was.new) {
+                return Err(at(format!("there is no knob `{}`", was.new)));
+            }
+            retired.push(was);
+            continue;
+        }
         let [name, unit, default, min, max, when, meaning] = fixed(args).map_err(at)?;
         let knob = KnobLine {
             name: ident(name).map_err(at)?,
@@ -57,13 +82,13 @@ pub fn parse_knobs(file: &str, text: &str) -> Result<Vec<KnobLine>, String> {
         }
         knobs.push(knob);
     }
-    Ok(knobs)
+    Ok((knobs, retired))
 }
 
 /// Parses `STAT(name, group, "description")` lines.
 pub fn parse_stats(file: &str, text: &str) -> Result<Vec<StatLine>, String> {
     let mut stats = Vec::<StatLine>::new();
-    for (line, args) in entries(file, text, "STAT")? {
+    for (line, _, args) in entries(file, text, &["STAT"])? {
         let at = |what: String| format!("{file}:{line}: {what}");
         let [name, group, desc] = fixed(args).map_err(at)?;
         let stat = StatLine {
@@ -97,7 +122,7 @@ impl TaskStatLine {
 /// Parses `TASK_STAT(name, ns or count, "description")` lines.
 pub fn parse_task_stats(file: &str, text: &str) -> Result<Vec<TaskStatLine>, String> {
     let mut stats = Vec::<TaskStatLine>::new();
-    for (line, args) in entries(file, text, "TASK_STAT")? {
+    for (line, _, args) in entries(file, text, &["TASK_STAT"])? {
         let at = |what: String| format!("{file}:{line}: {what}");
         let [name, unit, desc] = fixed(args).map_err(at)?;
         let stat = TaskStatLine {
@@ -117,13 +142,13 @@ pub fn parse_task_stats(file: &str, text: &str) -> Result<Vec<TaskStatLine>, Str
     Ok(stats)
 }
 
-/// The arguments of every `MACRO(...)` line with its line number. Other than
-/// those there may be comments, preprocessor lines and empty lines only.
-fn entries<'a>(
-    file: &str,
-    text: &'a str,
-    name: &str,
-) -> Result<Vec<(usize, Vec<&'a str>)>, String> {
+/// One `MACRO(...)` line: its number, its macro and its arguments.
+type Entry<'a> = (usize, &'a str, Vec<&'a str>);
+
+/// Every line that calls one of these macros, of which the first has to be there. Only
+/// comments, preprocessor lines and empty lines may stand between them.
+fn entries<'a>(file: &str, text: &'a str, names: &[&'a str]) -> Result<Vec<Entry<'a>>, String> {
+    let first = names.first().copied().unwrap_or_default();
     let mut found = Vec::new();
     let mut in_comment = false;
     for (index, raw) in text.lines().enumerate() {
@@ -132,17 +157,18 @@ fn entries<'a>(
         if in_comment || line.starts_with("/*") {
             in_comment = !line.ends_with("*/");
         } else if !line.is_empty() && !line.starts_with('#') {
-            let inside = line
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_prefix('('))
-                .and_then(|rest| rest.strip_suffix(')'))
-                .ok_or_else(|| format!("{file}:{number}: expected {name}(...) on one line"))?;
+            let (name, inside) = (names.iter())
+                .find_map(|name| {
+                    let inside = line.strip_prefix(name)?.strip_prefix('(')?;
+                    Some((*name, inside.strip_suffix(')')?))
+                })
+                .ok_or_else(|| format!("{file}:{number}: expected {first}(...) on one line"))?;
             let args = split(inside).map_err(|what| format!("{file}:{number}: {what}"))?;
-            found.push((number, args));
+            found.push((number, name, args));
         }
     }
     if found.is_empty() {
-        return Err(format!("{file}: no {name}(...) line found"));
+        return Err(format!("{file}: no {first}(...) line found"));
     }
     Ok(found)
 }
@@ -198,9 +224,9 @@ fn number(arg: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{arg}` is not a plain decimal number"))
 }
 
-/// `KNOBS`, `Tunables` in the order of the table, and how to store them into
+/// `KNOBS`, `RETIRED`, `Tunables` in the order of the table, and how to store them into
 /// the skeleton's own structs.
-pub fn knobs_source(knobs: &[KnobLine]) -> String {
+pub fn knobs_source(knobs: &[KnobLine], retired: &[KnobWas]) -> String {
     let of_each =
         |line: &dyn Fn(&KnobLine) -> String| -> String { knobs.iter().map(line).collect() };
     let table = of_each(&|k| {
@@ -229,11 +255,24 @@ pub fn knobs_source(knobs: &[KnobLine]) -> String {
     let store = |k: &KnobLine| format!("        $to.{0} = $from.{0};\n", k.name);
     let stores = of_each(&|k| if k.task { String::new() } else { store(k) });
     let policy = of_each(&|k| if k.task { store(k) } else { String::new() });
+    let retired: String = (retired.iter())
+        .map(|r| {
+            let flag = r.old.replace('_', "-");
+            format!(
+                "    Retired {{ old: {:?}, old_flag: {flag:?}, new: {:?} }},\n",
+                r.old, r.new
+            )
+        })
+        .collect();
     format!(
         "\
 /// Every knob, in the order of the table.
 pub const KNOBS: &[Knob] = &[
 {table}];
+
+/// Every retired name.
+pub const RETIRED: &[Retired] = &[
+{retired}];
 
 /// `struct tunables` and `struct fl_policy` of intf.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -384,7 +423,8 @@ mod tests {
     #[test]
     fn a_knob_line_gives_its_seven_fields() {
         let text = format!("/* a\n * comment */\n#ifndef KNOB\n#endif\n\n{KNOB}\n");
-        let knobs = parse_knobs("k.h", &text).unwrap();
+        let (knobs, retired) = parse_knobs("k.h", &text).unwrap();
+        assert_eq!(retired, []);
         assert_eq!(
             knobs,
             [KnobLine {
@@ -398,7 +438,7 @@ mod tests {
                 meaning: "Time slice: how long, at most".into(),
             }]
         );
-        let source = knobs_source(&knobs);
+        let source = knobs_source(&knobs, &retired);
         assert!(source.contains(
             "pub mode: u64,\n    /// Time slice: how long, at most (us)\n    pub slice_us: u64,"
         ));
@@ -453,6 +493,25 @@ mod tests {
             parse_stats("s.h", "").unwrap_err(),
             "s.h: no STAT(...) line found"
         );
+    }
+
+    #[test]
+    fn a_retired_name_stands_for_a_knob_that_there_is() {
+        let parse = |was: &str| parse_knobs("k.h", &format!("{KNOB}\n{was}\n"));
+        let (knobs, retired) = parse("KNOB_WAS(turn_us, slice_us)").unwrap();
+        let source = knobs_source(&knobs, &retired);
+        assert!(source
+            .contains("Retired { old: \"turn_us\", old_flag: \"turn-us\", new: \"slice_us\" }"));
+        for (bad, why) in [
+            ("KNOB_WAS(a, b)", "there is no knob `b`"),
+            (
+                "KNOB_WAS(slice_us, slice_us)",
+                "`slice_us` is defined twice",
+            ),
+            ("KNOB_WAS(a)", "expected 2 arguments, found 1"),
+        ] {
+            assert_eq!(parse(bad).unwrap_err(), format!("k.h:2: {why}"));
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub type Moves = [Option<u64>; NR_DISTANCES];
 /// The knobs that say the same, in the same order.
 pub const COLD_KNOBS: [Option<&str>; NR_DISTANCES] = [
     None,
-    Some("cold_core_ns"),
+    Some("cold_smt_ns"),
     Some("cold_llc_ns"),
     Some("cold_node_ns"),
     Some("cold_far_ns"),

@@ -4,6 +4,7 @@
 use super::keys::{Keys, SETTABLE};
 use crate::adapt::Status;
 use crate::control::{ask, unexpected, Answer, Change, Request};
+use crate::knobs::{current, Retired};
 use crate::number::whole;
 use crate::output::{self, Format};
 use crate::settings::{find, names, Assignment, Error, MODE};
@@ -49,7 +50,12 @@ fn parse_key(key: &str) -> Result<String, Error> {
 
 /// Changes knobs, and prints what changed.
 pub fn set(args: &SetArgs) -> Result<()> {
-    let answer = ask(&Request::Set(args.assignments.clone()))?;
+    let assignments = args.assignments.iter().map(|assignment| {
+        let (assignment, retired) = assignment.clone().renamed();
+        warn(retired);
+        assignment
+    });
+    let answer = ask(&Request::Set(assignments.collect()))?;
     print_changes(&args.format, &changed(answer)?)
 }
 
@@ -62,7 +68,10 @@ pub fn undo(format: &Format) -> Result<()> {
 pub fn get(args: &GetArgs) -> Result<()> {
     let values = values()?;
     let adapts = values.contains(&Assignment::new("adapt", 1));
-    let wanted = |key: &String| args.keys.is_empty() || args.keys.contains(key);
+    for key in &args.keys {
+        warn(Retired::find(key));
+    }
+    let wanted = |key: &String| args.keys.is_empty() || args.keys.iter().any(|k| current(k) == key);
     let values = Values(values.into_iter().filter(|v| wanted(&v.key)).collect());
     output::show(args.format.json, &values, |Values(values)| {
         values.iter().map(|value| format!("{value}\n")).collect()
@@ -78,6 +87,13 @@ pub fn get(args: &GetArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Says that a knob has another name now.
+fn warn(retired: Option<&Retired>) {
+    if let Some(retired) = retired {
+        output::say(retired);
+    }
 }
 
 /// One object: numbers, and the mode's name.

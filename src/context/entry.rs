@@ -4,7 +4,7 @@
 use super::rule::Rule;
 use crate::foreign::Foreign;
 use crate::intf;
-use crate::knobs::Tunables;
+use crate::knobs::{Retired, Tunables};
 use crate::settings::field;
 
 /// As many as the BPF side has room for.
@@ -32,6 +32,8 @@ pub struct Value {
     pub value: u64,
     /// Where it stands in the file, from 1.
     pub line: usize,
+    /// Where the file has its retired name.
+    pub retired: Option<&'static Retired>,
 }
 
 /// What a file says, in its order.

@@ -5,9 +5,10 @@
 use super::entry::{Context, Contexts, Value, MAX_CONTEXTS};
 use super::rule::Rule;
 use crate::foreign;
-use crate::knobs::{Knob, KNOBS};
+use crate::knobs::{Knob, Retired, KNOBS};
 use crate::settings::{check_value, MODE};
 use crate::spelling::{did_you_mean, nearest};
+use log::warn;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -48,10 +49,16 @@ impl Contexts {
             path: path.into(),
             source,
         })?;
-        parse(&text).map_err(|wrong| Error::Wrong {
+        let contexts = parse(&text).map_err(|wrong| Error::Wrong {
             path: path.into(),
             wrong,
-        })
+        })?;
+        for value in contexts.0.iter().flat_map(|context| &context.values) {
+            if let Some(retired) = value.retired {
+                warn!("{}:{}: {retired}", foreign::path(path), value.line);
+            }
+        }
+        Ok(contexts)
     }
 }
 
@@ -185,7 +192,13 @@ fn context(table: &Spanned<DeValue>) -> Result<Context, At> {
             MODE => context.values.push(number(key, MODE, value)?),
             name => {
                 let knob = task_knob(key, name)?;
-                context.values.push(number(key, knob.name, value)?);
+                if context.values.iter().any(|value| value.key == knob.name) {
+                    let why = format!("`{}` is set twice, by its retired name, too", knob.name);
+                    return Err((key.span(), why));
+                }
+                let retired = Retired::find(name);
+                let value = number(key, knob.name, value)?;
+                context.values.push(Value { retired, ..value });
             }
         }
     }
@@ -216,12 +229,13 @@ fn task_knobs() -> impl Iterator<Item = &'static Knob> {
 }
 
 fn task_knob(key: &Spanned<impl AsRef<str>>, name: &str) -> Result<&'static Knob, At> {
-    if let Some(knob) = task_knobs().find(|knob| knob.name == name) {
-        return Ok(knob);
-    }
-    if KNOBS.iter().any(|knob| knob.name == name) {
-        let why = format!("`{name}` is the same for all tasks: no context can set it");
-        return Err((key.span(), why));
+    match Knob::find(name) {
+        Some(knob) if knob.task => return Ok(knob),
+        Some(_) => {
+            let why = format!("`{name}` is the same for all tasks: no context can set it");
+            return Err((key.span(), why));
+        }
+        None => {}
     }
     let known = task_knobs()
         .map(|knob| knob.name)
@@ -275,6 +289,7 @@ fn number(
         key: name,
         value,
         line: key.span().start,
+        retired: None,
     })
 }
 

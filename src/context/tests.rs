@@ -3,7 +3,7 @@
 
 use super::file::parse;
 use super::*;
-use crate::knobs::{Tunables, KNOBS};
+use crate::knobs::{Knob, Tunables, KNOBS, RETIRED};
 use crate::mode::Mode;
 use proptest::prelude::*;
 use std::path::Path;
@@ -52,6 +52,26 @@ fn a_file_says_what_it_says() {
     expected.weight_max = 256;
     assert_eq!(make.over(&Tunables::new(Mode::Off)), expected);
     assert_eq!(parse("").unwrap(), Contexts::default());
+}
+
+#[test]
+fn a_retired_name_stands_for_the_knob_that_it_was() {
+    for retired in RETIRED {
+        let (old, knob) = (retired.old, Knob::find(retired.new).unwrap());
+        let text = with(&format!("{old} = {}", knob.max));
+        if !knob.task {
+            let message = error(&text);
+            assert!(message.contains("the same for all tasks"), "{message}");
+            continue;
+        }
+        let values = parse(&text).unwrap().0.remove(0).values;
+        let got: Vec<_> = (values.iter().map(|v| (v.key, v.value, v.line))).collect();
+        assert_eq!(got, [(retired.new, knob.max, 3)]);
+        assert_eq!(values[0].retired, Some(retired));
+        let both = with(&format!("{old} = {0}\n{1} = {0}", knob.max, retired.new));
+        let message = error(&both);
+        assert!(message.contains("is set twice"), "{message}");
+    }
 }
 
 #[test]
@@ -244,7 +264,7 @@ proptest! {
         prop_assert_eq!(read.0.len(), contexts.len());
         for (n, (read, written)) in read.0.iter().zip(&contexts).enumerate() {
             let (key, value) = value(written);
-            let expected = Value { key, value, line: 3 * n + 3 };
+            let expected = Value { key, value, line: 3 * n + 3, retired: None };
             prop_assert_eq!(&read.values, &vec![expected]);
         }
     }

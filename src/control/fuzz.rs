@@ -5,7 +5,7 @@
 use super::server::tests::{start, Running};
 use super::*;
 use crate::fuzz::{changed, for_a_while};
-use crate::knobs::KNOBS;
+use crate::knobs::{current, KNOBS};
 use crate::mode::Mode;
 use crate::settings::{check_value, text, Assignment, MODE};
 use clap::ValueEnum;
@@ -137,7 +137,7 @@ fn judge(line: &[u8], answer: &Answer, before: &Values, after: &Values) -> TestC
             for Assignment { key, value } in wanted {
                 let number = check_value(key, value);
                 prop_assert!(number.is_ok(), "{} was taken", value);
-                prop_assert_eq!(&text(key, number.unwrap()), &after[key]);
+                prop_assert_eq!(&text(key, number.unwrap()), &after[current(key)]);
             }
             changes
         }

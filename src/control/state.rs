@@ -9,6 +9,7 @@ use crate::knobs::Tunables;
 use crate::mode::Mode;
 use crate::settings::{field, names, text, Assignment, MODE};
 use anyhow::Result;
+use log::warn;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -214,6 +215,15 @@ impl Settings {
     fn set(&mut self, wanted: &[Assignment], by: Peer, at: u64) -> Result<Vec<Change>> {
         let mut tunables = self.tunables;
         let mut changed = Vec::new();
+        let wanted: Vec<_> = (wanted.iter().cloned())
+            .map(|assignment| {
+                let (assignment, retired) = assignment.renamed();
+                if let Some(retired) = retired {
+                    warn!("process {}: {retired}", by.pid);
+                }
+                assignment
+            })
+            .collect();
         for (i, assignment) in wanted.iter().enumerate() {
             let (key, value) = (&assignment.key, assignment.check()?);
             if wanted[..i].iter().any(|before| before.key == *key) {
@@ -282,7 +292,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knobs::KNOBS;
+    use crate::knobs::{Knob, KNOBS, RETIRED};
     use crate::mode::Mode;
     use proptest::prelude::*;
 
@@ -378,6 +388,27 @@ mod tests {
         knobs.answer(&Request::Undo, ME, 5, nobody);
         assert_eq!(knobs.tunables(), Tunables::new(Mode::Auto));
         error(&mut knobs, &Request::Undo);
+    }
+
+    #[test]
+    fn a_retired_name_sets_the_knob_that_it_stands_for() {
+        for retired in RETIRED {
+            let knob = Knob::find(retired.new).unwrap();
+            let mut knobs = Settings::new(Tunables::new(Mode::Auto), InForce::default());
+            let other = [knob.min, knob.max][usize::from(knob.default == knob.min)];
+            let [by_old, by_new] = [retired.old, retired.new].map(|key| format!("{key}={other}"));
+            let message = error(&mut knobs, &set(&[&by_old, &by_new]));
+            assert!(message.contains("is given twice"), "{message}");
+            let Answer::Changed(changes) = knobs.answer(&set(&[&by_old]), ME, 1, nobody) else {
+                panic!("{by_old} is refused");
+            };
+            assert_eq!(changes[0].key, retired.new);
+            assert_eq!(knobs.tunables().knob(retired.new), Some(other));
+            let Answer::Values(values) = knobs.answer(&Request::Get, ME, 2, nobody) else {
+                panic!("no values");
+            };
+            assert!(values.iter().all(|value| value.key != retired.old));
+        }
     }
 
     #[test]

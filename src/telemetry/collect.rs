@@ -53,7 +53,7 @@ pub struct Telemetry {
     pub inversion_off_ns: u64,
     #[stat(desc = "Histogram of their lengths: bucket and count in turn, without the empty ones")]
     pub inversion_hist: Vec<u64>,
-    #[stat(desc = "The latest of those that lasted episode_us and longer, oldest first")]
+    #[stat(desc = "The latest of those that lasted inversion_us and longer, oldest first")]
     pub episodes: Vec<Episode>,
     #[stat(desc = "Such inversions that were lost because the buffer was full")]
     pub episodes_lost: u64,

@@ -69,12 +69,12 @@ fn fish_values() -> String {
     text
 }
 
-/// The same command for completions, which name hidden commands otherwise.
+/// The same command for completions, which name hidden commands and flags otherwise.
 fn without_hidden(cmd: &Command) -> Command {
     Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .args(cmd.get_arguments())
+        .args(cmd.get_arguments().filter(|arg| !arg.is_hide_set()))
         .subcommands(shown(cmd))
 }
 

@@ -44,6 +44,9 @@ use std::time::{Duration, Instant};
 fn main() -> ExitCode {
     let opts = Opts::from_command_line();
     start_log(opts.run.verbose);
+    for retired in opts.run.knobs.retired() {
+        warn!("{retired}");
+    }
     match dispatch(&opts) {
         Ok(status) => status,
         Err(error) => output::failed(&error, || status_of(&error)),

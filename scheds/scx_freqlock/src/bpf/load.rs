@@ -169,7 +169,7 @@ impl<'a> Scheduler<'a> {
             info!("{line}");
         }
         self.link = Some(scx_ops_attach!(self.skel, freqlock_ops)?);
-        if (self.skel.maps.bss_data.as_ref()).is_some_and(|bss| bss.spin_blind) {
+        if (self.skel.maps.bss_data.as_ref()).is_some_and(|bss| bss.no_irq_regs) {
             info!("spinners: found by sched_yield only, for this kernel does not tell what an interrupt interrupted");
         }
         Ok(())

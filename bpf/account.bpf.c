@@ -28,7 +28,7 @@
 /* Bytes of the buffers. */
 enum {
 	EXITS_ROOM = 1 << 20,
-	EPISODES_ROOM = 1 << 18,
+	INVERSIONS_ROOM = 1 << 18,
 };
 
 struct {
@@ -38,8 +38,8 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, EPISODES_ROOM);
-} episodes SEC(".maps");
+	__uint(max_entries, INVERSIONS_ROOM);
+} inversions SEC(".maps");
 
 /* By where the policy stands; one entry only if nobody asks. */
 struct {
@@ -89,7 +89,7 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 		done->wait += waited;
 	stats->wait += waited;
 	stats->picked++;
-	stats->moved += tctx->ran_on >= 0 && tctx->ran_on != cpu;
+	stats->migrated += tctx->ran_on >= 0 && tctx->ran_on != cpu;
 	tctx->ran_on = cpu;
 	tctx->counted_at = now;
 	return 0;
@@ -185,16 +185,16 @@ static void name(u64 self, u32 *pid, u32 *tgid, char *comm)
 }
 
 /* The wait of @wctx, an inversion, is over after @length ns. */
-static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u32 end)
+static void report_inversion(struct task_ctx *wctx, u64 self, u64 length, u64 off, u32 end)
 {
 	struct inversion *inv = &wctx->inversion;
-	struct fl_episode *e = bpf_ringbuf_reserve(&episodes, sizeof(*e), 0);
+	struct fl_inversion *e = bpf_ringbuf_reserve(&inversions, sizeof(*e), 0);
 
 	if (!e) {
-		fl_count(episode_lost);
+		fl_count(inversion_lost);
 		return;
 	}
-	fl_count(episode_told);
+	fl_count(inversion_reported);
 	e->at = bpf_ktime_get_ns();
 	e->length = length;
 	e->holder_off = off;
@@ -205,7 +205,7 @@ static void tell_episode(struct task_ctx *wctx, u64 self, u64 length, u64 off, u
 	e->waiter_comm[0] = e->holder_comm[0] = 0;
 	name(self, &e->waiter, &e->waiter_tgid, e->waiter_comm);
 	name(inv->holder, &e->holder, &e->holder_tgid, e->holder_comm);
-	bpf_ringbuf_submit(e, wakeup_flags(&episodes, EPISODES_ROOM));
+	bpf_ringbuf_submit(e, wakeup_flags(&inversions, INVERSIONS_ROOM));
 }
 
 /* The inversion of @wctx is over, by @end: how long it was, and its holder off CPU. */
@@ -230,12 +230,12 @@ static void inversion_over(struct task_ctx *wctx, u64 self, u64 now, u32 end)
 	__sync_fetch_and_add(&inversion_slot[in_range(profile_slot(length), FL_PROFILE_SLOTS)], 1);
 	__sync_fetch_and_add(&inversion_off_ns, off);
 	if (length >= tunables.inversion_us * FL_USEC)
-		tell_episode(wctx, self, length, off, end);
+		report_inversion(wctx, self, length, off, end);
 	inv->holder = 0;
 }
 
-/* The wait of @wctx is over. With @heir: the current task gave it the lock. */
-int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now)
+/* The wait of @wctx is over. With @handoff: the current task gave it the lock. */
+int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool handoff, u64 now)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct task_ctx *ctx = fl_task(waker);
@@ -246,7 +246,7 @@ int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, 
 	wctx->stats.lock_wait += elapsed(wctx->edge_since, now);
 	if (!holder)
 		return 0;
-	if (heir)
+	if (handoff)
 		end = ctx && fl_self(waker, ctx) == holder ? FL_END_HANDED : FL_END_PASSED;
 	inversion_over(wctx, self, now, end);
 	return 0;
@@ -279,16 +279,16 @@ int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx _
 {
 	struct fl_task_record *r;
 
-	if (tctx->is_told)
+	if (tctx->reported)
 		return 0;
-	tctx->is_told = true;
+	tctx->reported = true;
 	r = bpf_ringbuf_reserve(&exits, sizeof(*r), 0);
 	if (!r) {
 		fl_count(exit_lost);
 		add_lost(&tctx->stats);
 		return 0;
 	}
-	fl_count(exit_told);
+	fl_count(exit_reported);
 	fill_record(r, p, tctx);
 	bpf_ringbuf_submit(r, wakeup_flags(&exits, EXITS_ROOM));
 	return 0;
@@ -303,7 +303,7 @@ int task_records(struct bpf_iter__task *ctx)
 	struct fl_task_record r = {};
 
 	/* A zombie has been told of. */
-	if (!tctx || tctx->is_told)
+	if (!tctx || tctx->reported)
 		return 0;
 	fill_record(&r, p, tctx);
 	/* What it ran since its CPU counted last is not known to be slow or fast. */

@@ -40,7 +40,7 @@ static void hold_drop(struct task_ctx *tctx, u32 i, u32 slot, u64 self)
  */
 static u64 donated_since(const struct task_ctx *tctx)
 {
-	u64 run_start = READ_ONCE(tctx->run_start), at = READ_ONCE(tctx->donated_at);
+	u64 run_start = READ_ONCE(tctx->run_start), at = READ_ONCE(tctx->boosted_at);
 
 	return run_start && at >= run_start ? at : 0;
 }
@@ -114,8 +114,8 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 static void donation_begins(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	if (!donated_since(tctx))
-		tctx->donated_at = now;
-	fl_cpu(cpu)->donated = true;
+		tctx->boosted_at = now;
+	fl_cpu(cpu)->boosted = true;
 }
 
 /* Weight of the first task in the queue of @cpu, 0 if there is none. */
@@ -221,7 +221,7 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	u32 i;
 
 	if (!since) {
-		tctx->donated_at = 0;
+		tctx->boosted_at = 0;
 		return 0;
 	}
 	bpf_for(i, 0, MAX_HOLDS) {
@@ -232,8 +232,8 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	tctx->allowance = allowance(tctx, now);
 	tctx->allowance_at = now;
-	tctx->stats.donated += now - since;
-	tctx->donated_at = 0;
+	tctx->stats.boosted += now - since;
+	tctx->boosted_at = 0;
 	return 0;
 }
 
@@ -311,7 +311,7 @@ static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 bool fl_hold_wants_big(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
 	return fl_policy(tctx)->pi_big &&
-	       ((tctx->flags & FL_TASK_HEIR) || (tctx->holds && fl_hold(tctx, self, now)));
+	       ((tctx->flags & FL_TASK_HANDOFF) || (tctx->holds && fl_hold(tctx, self, now)));
 }
 
 /*

@@ -61,7 +61,7 @@ enum fl_task_flags {
 	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
-	FL_TASK_HEIR = 1 << 5,      /* was given the lock that it waited for */
+	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker says that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
@@ -117,7 +117,7 @@ struct task_ctx {
 	struct spin_watch spin;
 	/* Locks (policy/donate.h). Those who wait for one write into its holder's holds. */
 	u64 holds;        /* slots of locks that it holds and others wait for */
-	u64 donated_at;   /* runs on others' terms since then, 0 does not */
+	u64 boosted_at;   /* runs on others' terms since then, 0 does not */
 	u64 allowance;    /* time on others' terms that it has left, ns ... */
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
@@ -138,7 +138,7 @@ struct task_ctx {
 	bool late;      /* it waited for so long that its next turn is a short one */
 	/* What is told of it, account.bpf.c. */
 	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
-	bool is_told;   /* it has exited, and the agent was told */
+	bool reported;  /* it has exited, and the agent was told */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
 	struct fl_task_stats stats;
 	struct inversion inversion;
@@ -187,7 +187,7 @@ struct cpu_ctx {
 	bool late_ran; /* of those and the others, they had the last turn */
 	bool wakee;    /* a woken task preempts the running one */
 	bool followed; /* one waits in its local queue for the running one to leave, as it said */
-	bool donated;  /* the running task was picked on others' terms */
+	bool boosted;  /* the running task was picked on others' terms */
 	bool going;    /* it is being made inactive, or about to be */
 	bool offline;  /* it was when we came, or the kernel has told that it goes, and not yet that
 			  it comes back */
@@ -241,7 +241,7 @@ extern volatile u32 nr_present;
 extern volatile bool smt_present;
 extern const volatile bool capacity_differs;
 extern const volatile bool sees_locks;
-extern const volatile bool tells_tasks;
+extern const volatile bool reports_tasks;
 extern const volatile bool adapts;
 
 struct cpu_order_map {
@@ -503,7 +503,7 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed);
 int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
 		     u64 holder, u64 lock, u64 now);
-int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
+int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool handoff, u64 now);
 int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 
 /* neighbours.bpf.c */

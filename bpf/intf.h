@@ -202,7 +202,7 @@ struct fl_lock_profile {
 	u64 waits;
 	u64 wait_ns;
 	u64 wait_longest_ns;
-	u64 holds;       /* that ended with a handover by the holder, and for how long before ... */
+	u64 holds;       /* that ended with a handoff by the holder, and for how long before ... */
 	u64 hold_ns;     /* ... somebody had waited for it */
 	u64 holds_small; /* of these, ended on a CPU that is not of the largest */
 	u64 preempted;   /* times when a holder lost its CPU while somebody waited */
@@ -286,21 +286,21 @@ struct fl_process_record {
 	u32 unused;
 };
 
-/* How the wait in an episode of inversion ended. */
-enum fl_episode_end {
+/* How the wait in an inversion event ended. */
+enum fl_inversion_end {
 	FL_END_HANDED,  /* the holder woke the waiter */
 	FL_END_PASSED,  /* another task did: the lock had gone to that one before */
 	FL_END_GAVE_UP, /* its time was up, or it waits no more by its hint */
-	FL_NR_EPISODE_ENDS,
+	FL_NR_INVERSION_ENDS,
 };
 
 /* A task waited for a lock that a task of lesser weight held. */
-struct fl_episode {
+struct fl_inversion {
 	u64 at;          /* when it ended, ns of CLOCK_MONOTONIC */
 	u64 length;      /* ns */
 	u64 holder_off;  /* ns of these in which the holder was not on a CPU */
 	u64 lock;        /* key of its profile */
-	u32 end;         /* enum fl_episode_end */
+	u32 end;         /* enum fl_inversion_end */
 	s16 waiter_nice; /* -21: of a real-time task */
 	s16 holder_nice;
 	u32 waiter;

@@ -90,6 +90,6 @@ void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_t
 	if (!tctx)
 		return;
 	fl_wait_leaves(p, tctx);
-	if (tells_tasks && (p->flags & PF_EXITING))
+	if (reports_tasks && (p->flags & PF_EXITING))
 		fl_account_exit(p, tctx);
 }

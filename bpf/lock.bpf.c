@@ -10,7 +10,7 @@
  * both are the scheduler's own to see. Of real-time tasks it does not see them: their edge
  * begins and ends with the hooks, but for PI futexes, of which the kernel raises the holder.
  *
- * A lock is handed over when its holder wakes a waiter: whoever waits on, waits
+ * A lock is handed off when its holder wakes a waiter: whoever waits on, waits
  * for the woken task from then on. That may be wrong, since a third task can
  * take the lock before; then the woken one waits again, and who begins to wait
  * reads the holder anew.
@@ -176,23 +176,23 @@ static void slot_own(struct lock_slot *s, u64 self, u64 now)
 	s->since = now;
 }
 
-/* The wait of @wctx is over. With @heir: its lock was given to it. */
-__noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now)
+/* The wait of @wctx is over. With @handoff: its lock was given to it. */
+__noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool handoff, u64 now)
 {
 	u32 edge = __sync_lock_test_and_set(&wctx->edge, 0), slot;
 	struct lock_slot *s;
 
 	if (!edge)
 		return 0;
-	if (tells_tasks)
-		fl_account_waited(wctx, self, heir, now);
+	if (reports_tasks)
+		fl_account_waited(wctx, self, handoff, now);
 	slot = edge_slot(edge);
 	s = fl_slot(slot);
 	if (wctx->holds)
 		fl_link_holds(wctx->holds, self, 0);
 	levels_remove(s, edge_level(edge));
-	if (heir) {
-		fl_count(lock_handover);
+	if (handoff) {
+		fl_count(lock_handoff);
 		s->hold = learn_average(s->hold, elapsed(s->since, now));
 		slot_own(s, self, now);
 		fl_chain_link(slot, 0);
@@ -235,7 +235,7 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	levels_add(s, level);
 	edge = edge_to(slot, level);
 	wctx->inversion.level = level;
-	if (tells_tasks)
+	if (reports_tasks)
 		fl_account_waits(wctx, hctx, holder, hash, now);
 	wctx->edge = edge;
 	if (wctx->holds)
@@ -272,11 +272,11 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 		hctx->stats.holds++;
 		hctx->stats.hold += elapsed(s->since, now);
 		fl_hold_charge(hctx, fl_self(waker, hctx), now);
-		if (cctx->donated)
+		if (cctx->boosted)
 			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(hctx),
 								hctx->weight);
 	}
-	wctx->flags |= FL_TASK_HEIR;
+	wctx->flags |= FL_TASK_HANDOFF;
 	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
 }
 

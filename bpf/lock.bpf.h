@@ -20,7 +20,7 @@ extern struct lock_slot lock_slots[FL_MAX_LOCKS];
 extern struct lock_quota lock_quota;
 int fl_lock_begin(struct task_struct *w __arg_trusted, struct task_struct *h __arg_trusted,
 		  u64 hash);
-int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool heir, u64 now);
+int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool handoff, u64 now);
 int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull,
 		  u64 now);

@@ -41,7 +41,7 @@ const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
 const volatile bool capacity_differs;
 const volatile bool sees_locks;
-const volatile bool tells_tasks = true;
+const volatile bool reports_tasks = true;
 const volatile bool adapts;
 const volatile bool displaces;
 
@@ -131,7 +131,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	fl_count(keep_running);
 	if (left) {
 		fl_cpu(cpu)->running_deadline = vtime_deadline(tctx->vtime, 0, left, tctx->weight);
-		if (!fl_cpu(cpu)->donated)
+		if (!fl_cpu(cpu)->boosted)
 			vclock_advance(tctx, cpu);
 	}
 	left = left ?: fl_slice(tctx);
@@ -151,7 +151,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	bool still = cctx->running == p->pid;
 
 	fl_freq_running(cpu, now);
-	cctx->donated = false;
+	cctx->boosted = false;
 	cctx->followed = false;
 	if (!still) {
 		cctx->leave_at = 0;
@@ -188,11 +188,11 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (fl_holds(tctx))
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
 	/* Who runs on others' terms may be far ahead of the clock by its own. */
-	if (!cctx->donated)
+	if (!cctx->boosted)
 		vclock_advance(tctx, cpu);
 
 	fl_learn_wait(tctx, cpu, now);
-	if (tells_tasks && !still)
+	if (reports_tasks && !still)
 		fl_account_picked(tctx, cpu, now);
 	if (tctx->park_until) {
 		if (now <= tctx->park_until)
@@ -218,7 +218,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 
 	speed = fl_freq_tick(cpu, now);
 	if (tctx) {
-		if (tells_tasks)
+		if (reports_tasks)
 			fl_account_run(tctx, now, speed);
 		fl_follow_context(p, tctx);
 		if (fl_spin_tick(p, tctx, cpu, now))
@@ -314,14 +314,14 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		else if (sleeps)
 			fl_hint_sleep(tctx, fl_self(p, tctx));
 	}
-	if (sees_locks && (tctx->holds || tctx->donated_at))
+	if (sees_locks && (tctx->holds || tctx->boosted_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
 	if (sleeps) {
 		if (sees_locks && tctx->wait_owner && !fl_is_dead(p))
 			fl_lock_sleep(p, tctx);
 		cctx->waits_edge = tctx->edge;
 	}
-	if (tells_tasks)
+	if (reports_tasks)
 		fl_account_run(tctx, now, speed);
 	if (neighbours_period)
 		fl_neighbour_ran(p, tctx, cpu, now);
@@ -344,7 +344,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (sleeps) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
-		if (tells_tasks && fl_is_dead(p))
+		if (reports_tasks && fl_is_dead(p))
 			fl_account_exit(p, tctx);
 	}
 }

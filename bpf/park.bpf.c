@@ -90,7 +90,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			/* It may have been taken meanwhile; the kick then sends the CPU back to
 			 * idle. */
 			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
-				fl_count(park_moved);
+				fl_count(park_migrated);
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
 			fl_count(park_released);

@@ -250,7 +250,7 @@ static s32 place_nest(struct task_struct *p, struct placement *pl)
  * What it costs to run for @run ns on @to rather than on @from. A forked task has no
  * cache of its own to leave.
  */
-static u64 cost_of_move(s32 from, s32 to, bool fork, u64 run)
+static u64 cost_of_migration(s32 from, s32 to, bool fork, u64 run)
 {
 	u64 cold[FL_NR_DISTANCES] = {
 		0,
@@ -270,9 +270,9 @@ static u64 cost_of_move(s32 from, s32 to, bool fork, u64 run)
 	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
 
 	u32 distance = topo_distance(&a, &b, from == to);
-	u64 least = move_cost(distance, cost);
+	u64 least = migration_cost(distance, cost);
 
-	return fork ? least : greater(least, finish_cold(move_cost(distance, cold), run));
+	return fork ? least : greater(least, finish_cold(migration_cost(distance, cold), run));
 }
 
 /* Cores of which a CPU is busy; two CPUs to a core where there is more than one. */
@@ -317,7 +317,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if (ramp && why == AUTO_WARM)
 		from = finish_invest(speed, top, tunables.warm_up);
 	c.run = finish_run(pl->burst, from, ramp ? top : speed, ramp);
-	c.move = cost_of_move(pl->prev_cpu, cpu, pl->fork, c.run);
+	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
 
 	if (idle) {
 		/* What this CPU saw last stands for all: a difference would be noise. */
@@ -389,7 +389,7 @@ static void rent_or_buy(struct placement *pl)
 	struct candidate *busy = &choice->best, *idle = &choice->buy;
 	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
 
-	pl->park_spared = idle->wait + idle->move;
+	pl->park_spared = idle->wait + idle->migration;
 	/* Of the two that it costs, to be slow at first and to slow others, the greater counts. */
 	if (idle->run > pl->burst + idle->others)
 		cctx->rent_life = tunables.decay_after_us * FL_USEC +

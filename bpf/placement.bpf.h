@@ -138,7 +138,7 @@ static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_
 		return;
 	fl_count(pinned);
 	fl_count(place_pinned);
-	if (tells_tasks)
+	if (reports_tasks)
 		fl_account_placed(tctx, tctx->ran_on == scx_bpf_task_cpu(p), false, false);
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED);
 }

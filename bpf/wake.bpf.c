@@ -28,14 +28,14 @@ u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 ran = elapsed(cctx->running_since, now), left;
 
-	if (idle_gives_way(cctx->running_weight, weight) && !cctx->donated)
+	if (idle_gives_way(cctx->running_weight, weight) && !cctx->boosted)
 		return 0;
 	if (!deadline_preempts(deadline, cctx->running_deadline,
 			       tunables.preempt_margin_us * FL_USEC) ||
 	    (sees_locks && fl_hold_spares(cpu, weight, now)))
 		return FL_NONE;
 	/* Who runs on others' terms has had what it was picked for when those are over. */
-	if (urgent || cctx->donated)
+	if (urgent || cctx->boosted)
 		return 0;
 	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
 			    cctx->running_weight, weight, cctx->running_slice);
@@ -118,7 +118,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl->now;
 	cpu = place(p, tctx, pl);
-	if (tells_tasks)
+	if (reports_tasks)
 		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
 
 	if (pl->mode == FL_MODE_AUTO) {
@@ -137,7 +137,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		} else {
 			tctx->flags |= FL_TASK_FOLLOWS;
 		}
-	} else if (!pl->park && (tctx->flags & FL_TASK_HEIR) && fl_cpu(pl->this_cpu)->donated &&
+	} else if (!pl->park && (tctx->flags & FL_TASK_HANDOFF) && fl_cpu(pl->this_cpu)->boosted &&
 		   fl_allowed(p, pl->this_cpu)) {
 		/* What runs here does so in the stead of those who waited: @p has it back. */
 		cpu = pl->this_cpu;
@@ -191,12 +191,12 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	set_deadline(tctx, fl_request(tctx));
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
-	urgent = tctx->flags & FL_TASK_HEIR;
+	urgent = tctx->flags & FL_TASK_HANDOFF;
 	if (fl_holds(tctx)) {
 		own = tctx->deadline;
 		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
 		if (tctx->deadline != own) {
-			fl_count(donate);
+			fl_count(boosted);
 			urgent = true;
 		}
 	}

@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::output;
 use crate::predictions::Predictions;
 use crate::preflight;
-use crate::telemetry::{Cpu, Cpus, Episode, Exited, Task, TaskStats, Telemetry};
+use crate::telemetry::{Cpu, Cpus, Exited, Inversion, Task, TaskStats, Telemetry};
 use scx_stats::prelude::*;
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind, Write};
@@ -130,7 +130,7 @@ pub fn server_data() -> Data {
         .add_meta(Task::meta())
         .add_meta(Exited::meta())
         .add_meta(TaskStats::meta())
-        .add_meta(Episode::meta())
+        .add_meta(Inversion::meta())
         .add_meta(Cpus::meta())
         .add_meta(Cpu::meta())
         .add_ops(target::TOP, StatsOps { open, close: None })

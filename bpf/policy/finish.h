@@ -2,7 +2,7 @@
 /*
  * Placement by predicted finish, the heart of mode auto:
  *
- *	finish = wait + run + move + displaced + others
+ *	finish = wait + run + migration + displaced + others
  *
  * wait: until the CPU is free for the task; run: the task's burst at the speed
  * the CPU has now, with the ramp that the burst itself brings; move: what
@@ -156,7 +156,7 @@ struct candidate {
 	s32 cpu;       /* -1: no such candidate */
 	u64 wait;      /* ns until it is free */
 	u64 run;       /* ns for the burst there */
-	u64 move;      /* ns that moving costs */
+	u64 migration; /* ns that the migration costs */
 	u64 displaced; /* ns that it would cost the task which runs there now */
 	u64 others;    /* ns that it would cost the tasks on other CPUs */
 };
@@ -164,7 +164,7 @@ struct candidate {
 static inline u64 candidate_finish(const struct candidate *c)
 {
 	return lesser(c->wait, FINISH_MAX_NS) + lesser(c->run, FINISH_MAX_NS) +
-	       lesser(c->move, FINISH_MAX_NS) + lesser(c->displaced, FINISH_MAX_NS) +
+	       lesser(c->migration, FINISH_MAX_NS) + lesser(c->displaced, FINISH_MAX_NS) +
 	       lesser(c->others, FINISH_MAX_NS);
 }
 

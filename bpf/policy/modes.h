@@ -45,8 +45,8 @@ static inline bool nest_is_warm(u64 now, u64 last_stop, u64 nest_idle_ns)
 	return last_stop && elapsed(last_stop, now) < nest_idle_ns;
 }
 
-/* Cost in ns of moving over a distance, by the knobs move_*_ns in @cost. */
-static inline u64 move_cost(u32 distance, const u64 cost[FL_NR_DISTANCES])
+/* Cost in ns of moving over a distance, by the knobs migrate_*_ns in @cost. */
+static inline u64 migration_cost(u32 distance, const u64 cost[FL_NR_DISTANCES])
 {
 	return cost[distance < FL_NR_DISTANCES ? distance : FL_FAR];
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing tells it: how slow
 //! a CPU is after it has been idle and for how long (`floor`), what active cores lose to
-//! each other (`turbo`), and what a move costs a task (`moves`). All time equal chunks of
+//! each other (`turbo`), and what a move costs a task (`migration`). All time equal chunks of
 //! work (`chunks`).
 
 mod chunks;
 mod floor;
-mod moves;
+mod migration;
 mod turbo;
 
 pub use floor::Ramp;
-pub use moves::{Moves, COLD_KNOBS};
+pub use migration::{MigrationCosts, COLD_KNOBS};
 
 use crate::topology::Layout;
 use nix::sched::sched_getaffinity;
@@ -25,7 +25,7 @@ pub struct Measured {
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
     /// What a move costs; each distance is none where it could not be measured.
-    pub moves: Moves,
+    pub migration: MigrationCosts,
 }
 
 /// Measures on CPUs that this process may use, in threads of its own. Nothing
@@ -37,7 +37,7 @@ pub fn measure(layout: &Layout, with_ramp: bool) -> Measured {
         let measuring = scope.spawn(|| Measured {
             ramp: with_ramp.then(|| floor::measure(layout, may)).flatten(),
             turbo: turbo::measure(layout, may),
-            moves: moves::measure(layout, may),
+            migration: migration::measure(layout, may),
         });
         measuring.join().unwrap_or_default()
     })
@@ -70,7 +70,11 @@ mod tests {
             "{measured:?}"
         );
         assert_eq!(measured.turbo, Some(vec![1024]), "one core, always alone");
-        assert_eq!(measured.moves, Moves::default(), "nowhere to go");
+        assert_eq!(
+            measured.migration,
+            MigrationCosts::default(),
+            "nowhere to go"
+        );
         assert_eq!(measure(&layout, false).ramp, None);
     }
 }

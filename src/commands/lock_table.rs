@@ -78,7 +78,7 @@ pub enum Sort {
     /// The longest wait
     #[value(help = None)]
     Longest,
-    /// Mean time from the first wait to the handover
+    /// Mean time from the first wait to the handoff
     Hold,
     /// Holders preempted while somebody waited
     Preempted,

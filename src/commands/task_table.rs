@@ -38,9 +38,9 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub filter: Filter,
 
-    /// So many of the latest inversions
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(0..=usize::MAX))]
-    pub episodes: usize,
+    /// How many of the latest inversions to print
+    #[arg(long, alias = "episodes", value_name = "N", default_value_t = 5, value_parser = whole(0..=usize::MAX))]
+    pub inversions: usize,
 
     /// Keep all figures in this file, for --since
     #[arg(long, value_name = "FILE")]
@@ -97,7 +97,7 @@ fn show(
 ) -> Result<()> {
     let report = Report::new(
         (args.by, args.sort),
-        (args.top, args.episodes),
+        (args.top, args.inversions),
         &args.filter,
         now,
         before,

@@ -92,7 +92,7 @@ impl LockProfile {
         histogram::quantile(&self.wait_hist, share).min(self.wait_longest_ns)
     }
 
-    /// Mean time from when somebody began to wait to the handover, ns.
+    /// Mean time from when somebody began to wait to the handoff, ns.
     pub fn hold_mean_ns(&self) -> u64 {
         self.hold_ns.checked_div(self.holds).unwrap_or(0)
     }

@@ -198,7 +198,7 @@ mod tests {
             stats: TaskStats {
                 run_ns,
                 inversion_ns: 1_500_000_000,
-                moved: 3,
+                migrated: 3,
                 ..Default::default()
             },
             ..Default::default()
@@ -237,7 +237,7 @@ mod tests {
             "# HELP scx_freqlock_wake Woken tasks that needed a CPU",
             "scx_freqlock_cpu_speed_ratio{cpu=\"3\"} 0.5",
             "scx_freqlock_cgroup_run_seconds_total{cgroup=\"18446744073709551615\"} 1.0",
-            "scx_freqlock_cgroup_moved_total{cgroup=\"18446744073709551615\"} 3",
+            "scx_freqlock_cgroup_migrated_total{cgroup=\"18446744073709551615\"} 3",
             "scx_freqlock_inversion_length_seconds_sum 1.5",
             "scx_freqlock_inversion_length_seconds_count 3",
             "scx_freqlock_inversion_length_seconds_bucket{le=\"+Inf\"} 3",

@@ -3,7 +3,7 @@
 //! then by its name and cgroup, so that nothing is lost and memory is bounded; and
 //! the latest inversions.
 
-use super::episode::Episode;
+use super::inversion::Inversion;
 use super::task::{Task, TaskStats};
 use crate::foreign::Foreign;
 use scx_stats_derive::{stat_doc, Stats};
@@ -15,7 +15,7 @@ const MOST_PROCESSES: usize = 4096;
 /// Pairs of name and cgroup; what comes after them is added up as one.
 const MOST_GROUPS: usize = 4096;
 /// Inversions that are remembered.
-const MOST_EPISODES: usize = 1000;
+const MOST_EVENTS: usize = 1000;
 
 /// Tasks that are gone, added up.
 #[stat_doc]
@@ -54,9 +54,9 @@ pub struct Telemetry {
     #[stat(desc = "Histogram of their lengths: bucket and count in turn, without the empty ones")]
     pub inversion_hist: Vec<u64>,
     #[stat(desc = "The latest of those that lasted inversion_us and longer, oldest first")]
-    pub episodes: Vec<Episode>,
+    pub inversion_events: Vec<Inversion>,
     #[stat(desc = "Such inversions that were lost because the buffer was full")]
-    pub episodes_lost: u64,
+    pub inversion_events_lost: u64,
 }
 
 /// A process: its id and when it was born.
@@ -68,7 +68,7 @@ pub struct Collector {
     processes: HashMap<ProcessKey, Exited>,
     /// By name and cgroup.
     groups: HashMap<(Foreign, u64), Exited>,
-    episodes: VecDeque<Episode>,
+    inversions: VecDeque<Inversion>,
 }
 
 impl Collector {
@@ -90,11 +90,11 @@ impl Collector {
     }
 
     /// An inversion is over; the oldest makes room for it.
-    pub fn episode(&mut self, episode: Episode) {
-        if self.episodes.len() >= MOST_EPISODES {
-            self.episodes.pop_front();
+    pub fn inversion(&mut self, event: Inversion) {
+        if self.inversions.len() >= MOST_EVENTS {
+            self.inversions.pop_front();
         }
-        self.episodes.push_back(episode);
+        self.inversions.push_back(event);
     }
 
     /// What is known while these tasks live. The caller adds what BPF counts itself.
@@ -106,7 +106,7 @@ impl Collector {
         Telemetry {
             tasks,
             exited,
-            episodes: self.episodes.iter().cloned().collect(),
+            inversion_events: self.inversions.iter().cloned().collect(),
             ..Default::default()
         }
     }
@@ -197,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_episodes_are_remembered() {
+    fn the_latest_inversions_are_remembered() {
         let mut collector = Collector::default();
-        for at_ns in 0..MOST_EPISODES as u64 + 5 {
-            collector.episode(Episode {
+        for at_ns in 0..MOST_EVENTS as u64 + 5 {
+            collector.inversion(Inversion {
                 at_ns,
                 ..Default::default()
             });
         }
-        let episodes = collector.telemetry(vec![]).episodes;
-        assert_eq!(episodes.len(), MOST_EPISODES);
-        assert_eq!((episodes[0].at_ns, episodes[1].at_ns), (5, 6));
+        let events = collector.telemetry(vec![]).inversion_events;
+        assert_eq!(events.len(), MOST_EVENTS);
+        assert_eq!((events[0].at_ns, events[1].at_ns), (5, 6));
     }
 }

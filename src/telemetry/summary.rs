@@ -3,7 +3,7 @@
 //! an earlier look, or since the scheduler started.
 
 use super::collect::Telemetry;
-use super::episode::Episode;
+use super::inversion::Inversion;
 use super::line::{lines, By, Filter, Line, Order};
 use crate::foreign::Foreign;
 use crate::histogram;
@@ -20,7 +20,7 @@ pub struct Report<'a> {
     /// The whole machine, whatever was chosen.
     total: Line,
     inversions: Inversions,
-    episodes: Vec<&'a Episode>,
+    inversion_events: Vec<&'a Inversion>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -29,14 +29,14 @@ struct Inversions {
     p50_ns: u64,
     p99_ns: u64,
     holder_off_ns: u64,
-    not_told: u64,
+    lost: u64,
 }
 
 impl<'a> Report<'a> {
-    /// `by` whom and in which order; so many lines and episodes at most.
+    /// `by` whom and in which order; so many lines and inversion_events at most.
     pub fn new(
         (by, order): (By, Order),
-        (most_lines, most_episodes): (usize, usize),
+        (most_lines, most_events): (usize, usize),
         filter: &Filter,
         now: &'a Telemetry,
         before: Option<&Telemetry>,
@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
             hist = histogram::since(&hist, &before.inversion_hist);
             inversions.0 -= before.inversions.min(inversions.0);
             inversions.1 -= before.inversion_off_ns.min(inversions.1);
-            last = before.episodes.last().map_or(0, |e| e.at_ns);
+            last = before.inversion_events.last().map_or(0, |e| e.at_ns);
         }
         found.retain(|_, line| !line.stats.is_zero());
         let mut lines: Vec<Line> = found.into_values().collect();
@@ -67,9 +67,9 @@ impl<'a> Report<'a> {
         }
         order.sort(&mut lines);
         lines.truncate(most_lines);
-        let told = now.episodes.iter().filter(|e| e.at_ns > last);
-        let mut episodes: Vec<&Episode> = told.rev().take(most_episodes).collect();
-        episodes.reverse();
+        let told = now.inversion_events.iter().filter(|e| e.at_ns > last);
+        let mut events: Vec<&Inversion> = told.rev().take(most_events).collect();
+        events.reverse();
         Self {
             lines,
             total,
@@ -78,9 +78,9 @@ impl<'a> Report<'a> {
                 p50_ns: histogram::quantile(&hist, 0.5),
                 p99_ns: histogram::quantile(&hist, 0.99),
                 holder_off_ns: inversions.1,
-                not_told: now.episodes_lost,
+                lost: now.inversion_events_lost,
             },
-            episodes,
+            inversion_events: events,
         }
     }
 }
@@ -98,7 +98,7 @@ const COLUMNS: [&str; 13] = [
     "tasks",
     "exited",
     "picked",
-    "moved",
+    "migrated",
     "preempted",
 ];
 
@@ -132,7 +132,7 @@ impl Report<'_> {
                 line.tasks.to_string(),
                 line.exited.to_string(),
                 stats.picked.to_string(),
-                stats.moved.to_string(),
+                stats.migrated.to_string(),
                 stats.preempted.to_string(),
             ]);
             table.add_row(cells);
@@ -163,10 +163,10 @@ impl Report<'_> {
         time(inversions.p50_ns),
         time(inversions.p99_ns),
         time(inversions.holder_off_ns),
-        inversions.not_told
+        inversions.lost
     );
-        for episode in &self.episodes {
-            let _ = writeln!(out, "  {episode}");
+        for event in &self.inversion_events {
+            let _ = writeln!(out, "  {event}");
         }
         out
     }
@@ -227,7 +227,7 @@ mod tests {
             lost_stats: ran(4),
             inversions: 2,
             inversion_hist: vec![0, 2],
-            episodes: vec![Episode {
+            inversion_events: vec![Inversion {
                 at_ns: 50,
                 ..Default::default()
             }],
@@ -237,7 +237,7 @@ mod tests {
 
     fn of<'a>(args: &ReportArgs, now: &'a Telemetry, before: Option<&Telemetry>) -> Report<'a> {
         let by = (args.by, args.sort);
-        let most = (args.top, args.episodes);
+        let most = (args.top, args.inversions);
         Report::new(by, most, &args.filter, now, before, |inode| {
             format!("/g/{inode}").into()
         })
@@ -310,7 +310,7 @@ mod tests {
         let then = telemetry();
         let all = of(&args(&[]), &then, None);
         assert_eq!((all.total.stats.run_ns, all.total.exited), (1139, 5));
-        assert_eq!((all.total.speed, all.episodes.len()), (511, 1));
+        assert_eq!((all.total.speed, all.inversion_events.len()), (511, 1));
 
         now.tasks[1].stats = ran(26);
         now.inversions = 5;
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(since.lines.len(), 1, "the others did nothing");
         assert_eq!((since.lines[0].pid, since.lines[0].stats.run_ns), (2, 6));
         assert_eq!((since.total.stats.run_ns, since.inversions.count), (6, 3));
-        assert!(since.episodes.is_empty());
+        assert!(since.inversion_events.is_empty());
     }
 
     #[test]
@@ -341,12 +341,12 @@ mod tests {
         for task in &mut telemetry.tasks {
             (task.process, task.comm) = (HOSTILE.into(), HOSTILE.into());
         }
-        telemetry.episodes[0].waiter_comm = HOSTILE.into();
-        telemetry.episodes[0].holder_comm = HOSTILE.into();
+        telemetry.inversion_events[0].waiter_comm = HOSTILE.into();
+        telemetry.inversion_events[0].holder_comm = HOSTILE.into();
         for by in By::value_variants() {
             let mut args = args(&[]);
             args.by = *by;
-            let most = (args.top, args.episodes);
+            let most = (args.top, args.inversions);
             let by = (args.by, args.sort);
             let report = Report::new(by, most, &args.filter, &telemetry, None, |_| HOSTILE.into());
             assert_harmless(&report.table(args.by));

@@ -22,8 +22,8 @@ const KEYS: &str = "q end  TAB view  b by  s sort  / filter  p pause  +- interva
 const SIDEWAYS: u16 = 10;
 /// Columns of a CPU.
 const CPU_WIDTH: usize = 26;
-/// Episodes that are shown.
-const EPISODES: usize = 200;
+/// Inversion events that are shown.
+const EVENTS: usize = 200;
 /// Locks that are shown: each needs its name looked up.
 const LOCKS: usize = 100;
 /// Intervals that + and - choose from, ms.
@@ -163,7 +163,7 @@ impl Screen {
         let cgroups = &mut self.cgroups;
         Report::new(
             (self.by, self.order),
-            (lines, EPISODES),
+            (lines, EVENTS),
             &self.filter,
             &self.now.telemetry,
             Some(&self.before.telemetry),
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::foreign::tests::{assert_harmless, HOSTILE};
     use crate::locks::{LockProfile, LockProfiles};
-    use crate::telemetry::{Cpus, Episode, Task, TaskStats, Telemetry};
+    use crate::telemetry::{Cpus, Inversion, Task, TaskStats, Telemetry};
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 
@@ -376,7 +376,7 @@ mod tests {
                     task(7, "maker", ms * 900_000, 0),
                     task(8, "waiter", ms * 100_000, ms * 700_000),
                 ],
-                episodes: vec![Episode {
+                inversion_events: vec![Inversion {
                     at_ns: ms,
                     waiter_comm: "urgent".into(),
                     ..Default::default()
@@ -570,7 +570,7 @@ mod tests {
     fn names_of_others_are_shown_harmless() {
         let mut look = look(2000);
         look.telemetry.tasks[0].comm = HOSTILE.into();
-        look.telemetry.episodes[0].waiter_comm = HOSTILE.into();
+        look.telemetry.inversion_events[0].waiter_comm = HOSTILE.into();
         let mut screen = Screen::new(View::Tasks, By::Task, Filter::default(), Look::default());
         screen.take(look);
         assert_harmless(&screen.text());

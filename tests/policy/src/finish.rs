@@ -53,16 +53,16 @@ prop_compose! {
         cpu in -1..8i32,
         wait in prop_oneof![0..4u64, any_time()],
         run in prop_oneof![0..4u64, any_time()],
-        move_ in prop_oneof![0..4u64, any_time()],
+        migration in prop_oneof![0..4u64, any_time()],
         displaced in prop_oneof![0..4u64, any_time()],
         others in prop_oneof![0..4u64, any_time()],
     ) -> sys::candidate {
-        sys::candidate { cpu, wait, run, move_, displaced, others }
+        sys::candidate { cpu, wait, run, migration, displaced, others }
     }
 }
 
 fn total(c: &sys::candidate) -> u64 {
-    [c.wait, c.run, c.move_, c.displaced, c.others]
+    [c.wait, c.run, c.migration, c.displaced, c.others]
         .map(|term| term.min(MAX))
         .iter()
         .sum()
@@ -208,7 +208,7 @@ proptest! {
     /// The smallest finish wins, of equals the first; what is no candidate never.
     #[test]
     fn the_first_of_the_smallest_wins(all in prop::collection::vec(candidate(), 1..6)) {
-        let none = sys::candidate { cpu: -1, wait: 0, run: 0, move_: 0, displaced: 0, others: 0 };
+        let none = sys::candidate { cpu: -1, wait: 0, run: 0, migration: 0, displaced: 0, others: 0 };
         let mut best = none;
         let mut chosen = None;
         for (i, c) in all.iter().enumerate() {

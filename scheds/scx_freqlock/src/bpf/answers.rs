@@ -89,7 +89,7 @@ impl Scheduler<'_> {
         let maps = &self.skel.maps;
         let rodata = maps.rodata_data.as_ref().context("no .rodata")?;
         ensure!(
-            rodata.tells_tasks,
+            rodata.reports_tasks,
             "the scheduler was started with --telemetry 0 and does not count for each task"
         );
         let iterator = self.skel.links.task_records.as_ref();
@@ -104,7 +104,7 @@ impl Scheduler<'_> {
             inversions: metrics.inversion,
             inversion_off_ns: bss.inversion_off_ns,
             inversion_hist: histogram::pairs(bss.inversion_slot.iter().copied()),
-            episodes_lost: metrics.episode_lost,
+            inversion_events_lost: metrics.inversion_lost,
             ..collector.borrow_mut().telemetry(tasks)
         })
     }

@@ -181,7 +181,7 @@ fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
     let ramp = measured
         .ramp
         .map(|ramp| [("speed_floor", ramp.floor), ("ramp_us", ramp.us)]);
-    let cold = COLD_KNOBS.iter().zip(measured.moves);
+    let cold = COLD_KNOBS.iter().zip(measured.migration);
     let cold = cold.filter_map(|(knob, ns)| Some(((*knob)?, ns?)));
     for (knob, value) in ramp.into_iter().flatten().chain(cold) {
         if let (false, Some(field)) = (opts.knobs.has(knob), tunables.knob_mut(knob)) {
@@ -208,7 +208,7 @@ fn cold_text(tunables: &Tunables) -> String {
     };
     let cold: Vec<String> = COLD_KNOBS.into_iter().flatten().filter_map(known).collect();
     match cold.as_slice() {
-        [] => "cost of cold caches: not known, moves cost what the knobs move_*_ns say".into(),
+        [] => "cost of cold caches: not known, moves cost what the knobs migrate_*_ns say".into(),
         cold => format!("cost of cold caches: {}", cold.join(", ")),
     }
 }
@@ -273,7 +273,7 @@ fn open_and_load<'a>(
     rodata.displaces = matches!(displaced, Displaced::Release);
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
-    rodata.tells_tasks = settings.tunables().telemetry != 0;
+    rodata.reports_tasks = settings.tunables().telemetry != 0;
     rodata.adapts = settings.tunables().adapt != 0;
     if let Some(comm) = &opts.test_drop {
         warn!(
@@ -297,7 +297,7 @@ fn open_and_load<'a>(
     }
     if settings.tunables().telemetry == 0 {
         skel.maps.exits.set_max_entries(PAGE_BYTES)?;
-        skel.maps.episodes.set_max_entries(PAGE_BYTES)?;
+        skel.maps.inversions.set_max_entries(PAGE_BYTES)?;
     }
     if settings.tunables().adapt == 0 {
         skel.maps.done_by_policy.set_max_entries(1)?;

@@ -5,7 +5,7 @@
 use super::skel::BpfMaps;
 use anyhow::{Context, Result};
 use crossbeam::channel::{bounded, Receiver};
-use freqlock::telemetry::{Collector, Episode, Task};
+use freqlock::telemetry::{Collector, Inversion, Task};
 use libbpf_rs::{Iter, Link, MapHandle, RingBuffer, RingBufferBuilder};
 use log::warn;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -18,14 +18,14 @@ use std::time::Duration;
 /// Of the scheduler's maps, to be read while the scheduler's data are written.
 pub struct Rings {
     exits: MapHandle,
-    episodes: MapHandle,
+    inversions: MapHandle,
 }
 
 impl Rings {
     pub fn new(maps: &BpfMaps) -> Result<Self> {
         Ok(Self {
             exits: MapHandle::try_from(&maps.exits)?,
-            episodes: MapHandle::try_from(&maps.episodes)?,
+            inversions: MapHandle::try_from(&maps.inversions)?,
         })
     }
 
@@ -38,9 +38,9 @@ impl Rings {
             }
             0
         })?;
-        ring.add(&self.episodes, |bytes| {
-            if let Some(episode) = Episode::from_event(bytes) {
-                collector.borrow_mut().episode(episode);
+        ring.add(&self.inversions, |bytes| {
+            if let Some(inversion) = Inversion::from_event(bytes) {
+                collector.borrow_mut().inversion(inversion);
             }
             0
         })?;

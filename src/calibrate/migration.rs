@@ -29,7 +29,7 @@ const PASSES: usize = 96;
 const STAY: Duration = Duration::from_millis(4);
 const LEAST_PASSES: usize = 8;
 /// Moves to each of the two CPUs that are timed.
-const MOVES: usize = 12;
+const MIGRATIONS: usize = 12;
 /// As long on each CPU before, for it to get fast: 29 ms from the lowest to the
 /// highest speed on the E7-8870 v4 (Gouicem et al., USENIX ATC 2020, section 2).
 const WARM: Duration = Duration::from_millis(40);
@@ -45,7 +45,7 @@ const LEAST: Duration = Duration::from_micros(1);
 
 /// ns that a move costs, by `enum fl_distance`; none where the machine has no such
 /// distance, or nothing could be seen.
-pub type Moves = [Option<u64>; NR_DISTANCES];
+pub type MigrationCosts = [Option<u64>; NR_DISTANCES];
 
 /// The knobs that say the same, in the same order.
 pub const COLD_KNOBS: [Option<&str>; NR_DISTANCES] = [
@@ -57,11 +57,11 @@ pub const COLD_KNOBS: [Option<&str>; NR_DISTANCES] = [
 ];
 
 /// Measured between CPUs of the highest capacity that this process may use.
-pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Moves {
+pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> MigrationCosts {
     let mut data = vec![0_u64; DATA_BYTES / size_of::<u64>()];
     std::array::from_fn(|distance| {
         let (a, b) = pair(layout, distance as u32, &may)?;
-        cost(&time_moves(a, b, &mut data)?)
+        cost(&time_migrations(a, b, &mut data)?)
     })
 }
 
@@ -77,7 +77,7 @@ fn pair(layout: &Layout, distance: u32, may: impl Fn(usize) -> bool) -> Option<(
 }
 
 /// Times of the passes after each move.
-fn time_moves(a: usize, b: usize, data: &mut [u64]) -> Option<Vec<Vec<Duration>>> {
+fn time_migrations(a: usize, b: usize, data: &mut [u64]) -> Option<Vec<Vec<Duration>>> {
     for cpu in [a, b] {
         stay_on(cpu)?;
         let start = Instant::now();
@@ -85,7 +85,7 @@ fn time_moves(a: usize, b: usize, data: &mut [u64]) -> Option<Vec<Vec<Duration>>
             pass(data);
         }
     }
-    (0..2 * MOVES)
+    (0..2 * MIGRATIONS)
         .map(|i| {
             stay_on(if i % 2 == 0 { a } else { b })?;
             Some(passes(data))

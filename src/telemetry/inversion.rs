@@ -12,7 +12,7 @@ use std::fmt;
 /// One that lasted for long enough to be told.
 #[stat_doc]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
-pub struct Episode {
+pub struct Inversion {
     #[stat(desc = "When it ended, ns of the monotonic clock")]
     pub at_ns: u64,
     #[stat(desc = "How long the waiter slept, ns")]
@@ -21,7 +21,7 @@ pub struct Episode {
     pub holder_off_ns: u64,
     #[stat(desc = "The lock's number in the graph")]
     pub lock: u64,
-    #[stat(desc = "handed over, passed on: by another than that holder, or given up")]
+    #[stat(desc = "handed off, passed on: by another than that holder, or given up")]
     pub end: String,
     #[stat(desc = "Who waited")]
     pub waiter: u32,
@@ -41,10 +41,10 @@ pub struct Episode {
     pub holder_nice: i32,
 }
 
-impl Episode {
-    /// From a `struct fl_episode`; none if it has not that size.
+impl Inversion {
+    /// From a `struct fl_inversion`; none if it has not that size.
     pub fn from_event(bytes: &[u8]) -> Option<Self> {
-        let raw: intf::fl_episode = read(bytes)?;
+        let raw: intf::fl_inversion = read(bytes)?;
         Some(Self {
             at_ns: raw.at,
             length_ns: raw.length,
@@ -63,7 +63,7 @@ impl Episode {
     }
 }
 
-impl fmt::Display for Episode {
+impl fmt::Display for Inversion {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(
             f,
@@ -83,8 +83,8 @@ impl fmt::Display for Episode {
 
 fn end_name(end: u32) -> &'static str {
     match end {
-        intf::fl_episode_end_FL_END_HANDED => "handed over",
-        intf::fl_episode_end_FL_END_PASSED => "passed on",
+        intf::fl_inversion_end_FL_END_HANDED => "handed off",
+        intf::fl_inversion_end_FL_END_PASSED => "passed on",
         _ => "given up",
     }
 }
@@ -96,21 +96,21 @@ mod tests {
     #[test]
     fn an_event_is_read_and_told() {
         // SAFETY: made of integers alone.
-        let mut raw: intf::fl_episode = unsafe { std::mem::zeroed() };
+        let mut raw: intf::fl_inversion = unsafe { std::mem::zeroed() };
         raw.length = 2_000_000;
         raw.holder_off = 1_500_000;
-        raw.end = intf::fl_episode_end_FL_END_PASSED;
+        raw.end = intf::fl_inversion_end_FL_END_PASSED;
         (raw.waiter, raw.waiter_nice) = (3, -5);
         (raw.holder, raw.holder_nice) = (4, 19);
         raw.waiter_comm[0] = b'w' as _;
         raw.holder_comm[0] = b'h' as _;
         // SAFETY: the struct has no padding, so that every byte of it is written.
-        let bytes: [u8; size_of::<intf::fl_episode>()] = unsafe { std::mem::transmute(raw) };
-        let episode = Episode::from_event(&bytes).unwrap();
+        let bytes: [u8; size_of::<intf::fl_inversion>()] = unsafe { std::mem::transmute(raw) };
+        let event = Inversion::from_event(&bytes).unwrap();
         assert_eq!(
-            episode.to_string(),
+            event.to_string(),
             "w 3 (nice -5) waited 2.00 ms for h 4 (nice 19), which was off CPU for 1.50 ms of it: passed on"
         );
-        assert_eq!(Episode::from_event(&bytes[8..]), None);
+        assert_eq!(Inversion::from_event(&bytes[8..]), None);
     }
 }

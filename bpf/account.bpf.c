@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is told of each task (taskstats.h), of priority inversions, and of CPUs.
+ * What is reported of each task (taskstats.h), of priority inversions, and of CPUs.
  *
  * A task's figures are in its context, so that nothing is looked up to count. They
- * are written by the CPU that has the task, or by who holds the lock of its run
- * queue; holds and what was donated, by the task itself. The agent reads them with
- * the iterator below while that goes on: each figure for itself is right, and two
- * of them may be an event apart. When a task exits, its figures leave through a
- * ring buffer, and where that is full, they are added up for the machine.
+ * are written by the CPU that has the task, or by the holder of its run queue's
+ * lock; holds and boosts, by the task itself. The agent reads them with the
+ * iterator below while that goes on: each figure for itself is right, and two of
+ * them may be an event apart. When a task exits, its figures leave through a ring
+ * buffer, and where that is full, they are added up for the machine.
  *
  * An inversion is a task's wait for a lock that a task of lesser weight holds; or,
- * where the holder waits for a lock itself, that such a task is who all of them wait
- * for in the end. A chain that grows later is not looked at again: who makes it grow
- * has as much weight as who waits for it already, so that its wait is the inversion.
- * The holder's time is read while it runs elsewhere, and may be off by what it ran
- * since its CPU counted last, a tick.
+ * where the holder waits for a lock itself, that such a task is at the end of the
+ * chain. A chain that grows later is not looked at again: the task that makes it
+ * grow weighs as much as those that wait for it already, so that its wait is the
+ * inversion. The holder's time is read while it runs elsewhere, and may be off by
+ * what it ran since its CPU counted last, a tick.
  *
  * With --adapt, what all tasks of a policy did is added up as well, per CPU: the
  * agent looks several times a second, and going through the tasks would cost it more
@@ -41,7 +41,7 @@ struct {
 	__uint(max_entries, INVERSIONS_ROOM);
 } inversions SEC(".maps");
 
-/* By where the policy stands; one entry only if nobody asks. */
+/* By where the policy stands; one entry only without --adapt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, FL_MAX_POLICIES);
@@ -302,7 +302,7 @@ int task_records(struct bpf_iter__task *ctx)
 	struct task_ctx *tctx = p ? fl_task(p) : NULL;
 	struct fl_task_record r = {};
 
-	/* A zombie has been told of. */
+	/* A zombie was reported already. */
 	if (!tctx || tctx->reported)
 		return 0;
 	fill_record(&r, p, tctx);

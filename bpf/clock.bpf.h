@@ -48,10 +48,10 @@ static inline void vtime_join(struct task_ctx *tctx, s32 cpu)
 				  tctx->weight);
 }
 
-/* A clock may go ahead of who is next by so much virtual time. */
+/* Most virtual time by which a clock may run ahead of the next task. */
 #define CLOCK_STEP_NS (1000 * FL_USEC)
 
-/* @tctx was picked on @cpu by its own terms: the clock goes on. */
+/* @tctx was picked on @cpu without a boost: the clock advances. */
 static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
@@ -60,8 +60,9 @@ static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 	struct task_ctx *hctx;
 
 	/*
-	 * Only who is far ahead can be far ahead of who is next: the others are not asked for.
-	 * One may come from another CPU with its debt; who wakes up is not to share that.
+	 * Only a task that is far ahead can be far ahead of the next one: the
+	 * others are not looked at. One may come from another CPU with its debt; a
+	 * wakee is not to share that.
 	 */
 	if (vtime_before(cctx->vclock + CLOCK_STEP_NS, tctx->vtime)) {
 		p = __COMPAT_scx_bpf_dsq_peek(fl_queue(cpu));
@@ -93,7 +94,7 @@ static inline void vtime_sleep(struct task_ctx *tctx)
 	tctx->vtime_cpu = FL_ASLEEP;
 }
 
-/* So many ticks tell how far they are apart. */
+/* Ticks from which their interval is measured. */
 #define TICK_JIFFIES 64
 
 /* Since when jiffies are counted for tick_ns. */
@@ -105,7 +106,7 @@ static inline void begin_ticks(void)
 	jiffies_before = bpf_jiffies64();
 }
 
-/* All CPUs count the same jiffies: whoever is first to write tick_ns is as right as the next. */
+/* All CPUs count the same jiffies: any CPU may be the first to write tick_ns. */
 static inline void learn_tick(u64 now)
 {
 	u64 jiffies;

@@ -4,23 +4,23 @@
  * for which, by the names of tasks, their cgroups and their users.
  *
  * 1. Each task knows where its policy stands: the values of all knobs that contexts
- *    may set, its context's own or those for all. So who decides reads a value from
- *    there and asks no further.
+ *    may set, its context's own or those for all. So a decision reads a value from
+ *    there and looks nothing up.
  * 2. Which context that is, is looked up before a decision about the task, if
  *    something changed that it depends on: the task is new, or what is in force is;
  *    or its name, its cgroup or its user are others than they were. The latter are
  *    compared each time, where there are contexts, rather than hooked: exec, prctl,
  *    writes to comm, moves and setuid need no hook each, nothing is lost between a
- *    hook and what it tells of, and a task that sleeps costs nothing. A running task
+ *    hook and what it reports, and a task that sleeps costs nothing. A running task
  *    is looked at by its ticks.
- * 3. Rules are tried in their order, and the first that fits is it. Which of them a
+ * 3. Rules are tried in their order, and the first that matches applies. Which of them a
  *    cgroup fits is remembered by its id, since a path takes the longest.
  *
  * The agent writes what is new beside what is in force and then changes
- * contexts_version. Who looks meanwhile sees one or the other. Only one who takes
- * longer than it takes the agent to do that twice may see a mixture: what he finds is
- * filed under the version that he began with, which is out of force by then, so the
- * next decision looks again. Every word is one that some file had, within its range.
+ * contexts_version. A look-up meanwhile sees one or the other. Only a look-up that
+ * takes longer than two such changes may see a mixture: its result is filed under
+ * the version that it began with, which is out of force by then, so the next
+ * decision looks again. Every word is one that some file had, within its range.
  */
 #include "freqlock.bpf.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What those who wait for a lock give its holder, and for how long:
+ * What a lock's holder inherits from its waiters, and for how long:
  *
  * pi_weight	its deadline is computed with the weight of the best waiter, as if
  *		it had that waiter's virtual time;
@@ -13,13 +13,13 @@
  * All of it ends with the hold, and before that when the hold got pi_budget_us
  * of CPU time this way (pi_nopreempt_us, if no waiter weighs more than the holder),
  * or when the task had its share (pi_bandwidth) of a CPU.
- * What it runs is charged to its own virtual time, at its own weight: a favour
- * now is paid back by waiting later.
+ * What it runs is charged to its own virtual time, at its own weight: it pays the
+ * boost back by waiting later.
  */
 #include "freqlock.bpf.h"
 
 /*
- * Forget the hold in place @i: the lock at @slot is not @self's any more. A
+ * Forget the hold in place @i: @self no longer holds the lock at @slot. A
  * waiter that makes it so again just now sees it among the holds still, or has
  * written the owner before this looks again.
  */
@@ -35,8 +35,8 @@ static void hold_drop(struct task_ctx *tctx, u32 i, u32 slot, u64 self)
 }
 
 /*
- * Since when the task runs on others' terms, 0 if it does not. Another CPU may have spared
- * it just as it stopped: what was written then is not of this run.
+ * Since when the task is boosted, 0 if it is not. Another CPU may have spared it
+ * just as it stopped: what was written then is not of this run.
  */
 static u64 donated_since(const struct task_ctx *tctx)
 {
@@ -45,7 +45,7 @@ static u64 donated_since(const struct task_ctx *tctx)
 	return run_start && at >= run_start ? at : 0;
 }
 
-/* CPU time that the task has had on others' terms since @since and is not charged for yet. */
+/* Boosted CPU time since @since that the task is not charged for yet. */
 static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
 {
 	u64 from = donated_since(tctx);
@@ -67,9 +67,9 @@ static u64 allowance(const struct task_ctx *tctx, u64 now)
 }
 
 /*
- * The best level of those who wait for what @self holds, 0 if nobody does or if
- * the bounds are reached. Also says for how long it may go on undisturbed, and
- * how long such a hold usually is.
+ * The best level of the waiters for @self's locks, 0 if there are none or if the
+ * bounds are reached. Also sets for how long it may run without preemption, and the
+ * usual length of such a hold.
  */
 __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 {
@@ -110,7 +110,7 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	return best;
 }
 
-/* The task runs on others' terms from now on, if it does not yet. */
+/* The task is boosted from now on, if it is not yet. */
 static void donation_begins(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	if (!donated_since(tctx))
@@ -212,7 +212,7 @@ u64 fl_hold_keep(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now
 }
 
 /*
- * What the task got on others' terms until now is charged: it stops, or the
+ * The boosted time until now is charged: it stops, or the
  * hold is over. Of several holds at once each is charged for all of it.
  */
 int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
@@ -262,10 +262,10 @@ int fl_hold_stops(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now, bool r
 }
 
 /*
- * Move @h, which waits in @queue, to @cpu, which has nothing to run yet. Anybody may
- * change the affinity of @h meanwhile, and the kernel ends a scheduler that sends a task
- * to a CPU that it may not use. A change takes the task out of its queue and puts it back,
- * and an iterator moves nothing that was put there after it began: so that comes first.
+ * Move @h, which waits in @queue, to @cpu, which has nothing to run yet. The affinity of
+ * @h may change meanwhile, and the kernel ends a scheduler that sends a task to a CPU that
+ * it may not use. A change takes the task out of its queue and puts it back, and an
+ * iterator moves nothing that was put there after it began: so that comes first.
  */
 static bool take_here(struct task_struct *h, u64 queue, s32 cpu)
 {
@@ -396,9 +396,9 @@ bool fl_run_holder(s32 cpu, u64 now)
 }
 
 /*
- * A real-time task on @cpu is about to sleep for the lock of @edge: its holder, or who that
- * waits for in the end, runs on this CPU then; and before that where it is queued, for
- * other real-time tasks may want this one, or it may not run here.
+ * A real-time task on @cpu is about to sleep for the lock of @edge: its holder, or
+ * the task at the end of the chain, runs on this CPU then; and before that where it
+ * is queued, since other real-time tasks may want this CPU, or it may not run here.
  */
 __noinline int fl_hold_call(u32 edge, s32 cpu, u64 now)
 {

@@ -26,7 +26,7 @@ bool cpuperf_varies;
 /* Before 6.16 a scheduler's programs must not even hold a call that reads counters. */
 const volatile bool reads_counters;
 
-/* At the last sample of a CPU, and the highest ratio seen anywhere of late. */
+/* At the last sample of a CPU, and the highest ratio seen recently on any CPU. */
 static struct speed_counters counters_seen[FL_MAX_CPUS];
 struct ratio_top ratio_top; /* static, the compiler would split it, and its type be wrong */
 
@@ -52,7 +52,7 @@ static u32 sample_aperf(s32 cpu, u64 now)
 	struct bpf_perf_event_value a = {}, m = {};
 	u64 ratio;
 
-	/* Who changes a task that runs elsewhere has counters of its own CPU only. */
+	/* A change of a task that runs elsewhere reads only the counters of the changer's CPU. */
 	if ((s32)bpf_get_smp_processor_id() != cpu)
 		return 0;
 	if (!reads_counters ||
@@ -113,7 +113,7 @@ static void caught_up(struct cpu_ctx *cctx, u64 now)
 	cctx->busy_ns = 0;
 }
 
-/* Speed 0..1024 of @cpu where its own is @speed, by its size and who shares its core. */
+/* Speed 0..1024 of @cpu where its own is @speed, by its capacity and what runs on its core. */
 static u32 effective(s32 cpu, u32 speed)
 {
 	const volatile struct cpu_topo *topo = fl_topo(cpu);

@@ -31,8 +31,8 @@
 /*
  * Queues: each CPU has one from which every CPU may take (its id is the CPU's),
  * one of parked tasks, which wait for this CPU on purpose and are left alone
- * until their time is over, and one of late tasks, which waited in the first for
- * so long that their deadlines do not count any more; this one is in order of waiting.
+ * until their time is over, and one of late tasks, which waited in the first for so
+ * long that their deadlines no longer count; this one is in order of waiting.
  */
 #define FL_PARK_BIT   (1ULL << 16)
 #define FL_LATE_BIT   (1ULL << 17)
@@ -40,11 +40,11 @@
 #define fl_park(cpu)  ((u64)(cpu) | FL_PARK_BIT)
 #define fl_late(cpu)  ((u64)(cpu) | FL_LATE_BIT)
 
-/* What a task does that makes another one runnable; it may leave its CPU next. */
+/* An action of a task that makes another one runnable; it may leave its CPU next. */
 enum fl_event {
 	FL_EVENT_FORK,
 	FL_EVENT_WAKE,
-	FL_EVENT_SYNC, /* wake-up that says the waker is about to sleep */
+	FL_EVENT_SYNC, /* synchronous wake-up: the waker is about to sleep */
 	FL_NR_EVENTS,
 };
 
@@ -63,7 +63,7 @@ enum fl_task_flags {
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
 	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
-	FL_TASK_FOLLOWS = 1 << 7,   /* its waker says that it leaves the CPU to it */
+	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
 };
 
@@ -88,7 +88,7 @@ struct task_ctx {
 	struct fl_traits traits; /* ... and by these */
 	u64 run_start;           /* 0 when not running */
 	u64 charged_at;          /* its time on the CPU is in @vtime up to here */
-	u64 served;              /* virtual time that it got of late, as of ... */
+	u64 served;              /* virtual time that it got recently, as of ... */
 	u64 served_at;           /* ... then */
 	u64 ran;                 /* ns since it last slept */
 	u64 work;                /* the same, in ns at full speed */
@@ -115,10 +115,10 @@ struct task_ctx {
 	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
 	u32 flags;
 	struct spin_watch spin;
-	/* Locks (policy/donate.h). Those who wait for one write into its holder's holds. */
+	/* Locks (policy/donate.h). A lock's waiters write into its holder's holds. */
 	u64 holds;        /* slots of locks that it holds and others wait for */
-	u64 boosted_at;   /* runs on others' terms since then, 0 does not */
-	u64 allowance;    /* time on others' terms that it has left, ns ... */
+	u64 boosted_at;   /* boosted since then, 0 not boosted */
+	u64 allowance;    /* boosted time that it has left, ns ... */
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
@@ -129,16 +129,16 @@ struct task_ctx {
 	u64 hint_since;   /* then it began to */
 	u64 wait_hash;    /* of the lock for which it is about to sleep or does, 0 none */
 	u64 wait_since;
-	u64 wait_owner; /* fl_self() of who holds that, 0 once it slept */
+	u64 wait_owner; /* fl_self() of that one's holder, 0 once it slept */
 	u64 edge_since; /* when its edge was made */
 	u32 edge;       /* to the lock that it waits for, 0 none */
 	u32 level;      /* of its own nice value */
-	u32 cookie;     /* tells it from another task with its PID */
-	s32 big_cpu;    /* it is to go on there, or -1; by who waits for it */
+	u32 cookie;     /* distinguishes it from another task with its PID */
+	s32 big_cpu;    /* it is to continue there, or -1; written by its waiter */
 	bool late;      /* it waited for so long that its next turn is a short one */
-	/* What is told of it, account.bpf.c. */
+	/* What is reported of it, account.bpf.c. */
 	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
-	bool reported;  /* it has exited, and the agent was told */
+	bool reported;  /* it has exited, and the agent has its figures */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
 	struct fl_task_stats stats;
 	struct inversion inversion;
@@ -183,15 +183,14 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
-	bool late;     /* a task may be in its queue of late ones; set and cleared as parked is */
-	bool late_ran; /* of those and the others, they had the last turn */
-	bool wakee;    /* a woken task preempts the running one */
-	bool followed; /* one waits in its local queue for the running one to leave, as it said */
-	bool boosted;  /* the running task was picked on others' terms */
-	bool going;    /* it is being made inactive, or about to be */
-	bool offline;  /* it was when we came, or the kernel has told that it goes, and not yet that
-			  it comes back */
-	u32 running;   /* the task on it, 0 none of ours */
+	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool late_ran;   /* of those and the others, they had the last turn */
+	bool wakee;      /* a woken task preempts the running one */
+	bool followed;   /* one waits in its local queue for the running one to leave, as it said */
+	bool boosted;    /* the running task was picked with inherited priority */
+	bool going;      /* it is being made inactive, or about to be */
+	bool offline;    /* so at load, or from the kernel's notice that it goes until it is back */
+	u32 running;     /* the task on it, 0 none of ours */
 	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
 } __attribute__((aligned(128)));
@@ -229,7 +228,7 @@ extern volatile struct tunables tunables;
 extern volatile struct fl_policy policies[FL_MAX_POLICIES];
 extern volatile u32 contexts_version;
 extern volatile u32 freq_source;
-extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: nobody wants to know */
+extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: switched off */
 extern volatile u32 turbo[FL_MAX_CPUS];
 extern volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
 extern volatile struct cpu_group cpu_groups[FL_MAX_GROUPS];
@@ -323,7 +322,7 @@ static __always_inline bool fl_turbo_falls(void)
 
 /*
  * Now, in a timer that was to fire at @meant and not before. scx_bpf_now() alone may stand
- * still there until the CPU's next tick: who takes a task from the queue of another CPU sets
+ * still there until the CPU's next tick: a CPU that takes a task from the queue of another one sets
  * that one's clock and does not take it back (6.14 to 7.3, kernel/sched/ext.c: a remote
  * task's run queue is unlocked, but not unpinned).
  */
@@ -332,7 +331,7 @@ static __always_inline u64 fl_timer_now(u64 meant)
 	return greater(scx_bpf_now(), meant);
 }
 
-/* False if no CPU at all is idle: then there is no need to look which. */
+/* False if no CPU at all is idle: then none needs to be looked for. */
 static __always_inline bool fl_any_idle(void)
 {
 	const struct cpumask *idle;
@@ -392,7 +391,7 @@ static __always_inline u32 fl_nr_running(s32 cpu)
 }
 
 /*
- * True if a real-time or deadline task has the CPU. Nothing tells of one that takes an
+ * True if a real-time or deadline task has the CPU. Nothing reports one that takes an
  * idle CPU, so this looks there, and only where no task of ours runs.
  */
 static __always_inline bool fl_is_taken(s32 cpu)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Edges of the wait-for graph that threads tell of themselves (hint.h).
+ * Edges of the wait-for graph that threads report themselves (hint.h).
  *
  * A hint is looked at when a tick hits its thread or when that loses its CPU: a
  * wait shorter than a tick needs no help, and a holder that keeps its CPU neither.
- * So what is known is old by a tick at most, in which a thread may run on terms
- * that nobody gives it any more, or not yet.
+ * So what is known is a tick old at most, in which a thread may keep a boost that
+ * is over, or lack one that is due.
  *
- * Who holds a lock is told by its waiter, or found among those who said that they
- * hold it when they lost their CPU; the latest to say so is believed. That
- * table forgets the lock least recently spoken of.
+ * A lock's holder is reported by its waiter, or found among those who reported the
+ * lock as held when they lost their CPU; the latest report counts. That table
+ * forgets the lock that was reported least recently.
  */
 #include "freqlock.bpf.h"
 
@@ -31,7 +31,7 @@ int fl_hint_show(struct task_ctx *tctx __arg_nonnull, u64 uaddr)
 	return 0;
 }
 
-/* Reads the hint of a task. What is not there or not right is none any more. */
+/* Reads the hint of a task. An unreadable or wrong-version hint is dropped. */
 static bool hint_read(struct task_ctx *tctx, struct fl_hint *hint)
 {
 	if (!tctx->hint)

@@ -19,12 +19,12 @@
 
 enum fl_hint_consts {
 	FL_HINT_VERSION = 1,
-	FL_HINT_SHOW = 0x66726c71, /* no value that a mutex has while somebody waits */
+	FL_HINT_SHOW = 0x66726c71, /* no value that a mutex has while there are waiters */
 };
 
 struct fl_hint {
 	u32 version;   /* FL_HINT_VERSION; anything else takes the hint back */
-	s32 owner;     /* TID of who holds the lock waited for, 0 not known */
+	s32 owner;     /* TID of the holder of the lock waited for, 0 not known */
 	u64 holds;     /* the lock that it took last, by its address; 0 none */
 	u64 waits_for; /* the lock for which it spins, 0 none */
 };

@@ -3,18 +3,19 @@
  * CPUs that go and come while the scheduler runs. Queues, timers and contexts exist for
  * all CPUs that can ever come, and the kernel moves a timer whose CPU goes.
  *
- * A CPU goes: from the moment at which it is not active any more, the kernel puts what
+ * A CPU goes: from the moment at which it is no longer active, the kernel puts what
  * becomes runnable there into the CPU's local queue without asking, pushes the tasks of that
  * queue to CPUs that stay, which enqueues them there, and asks for nothing. Of what waits
  * in our queues it knows nothing. It tells us only after an RCU grace period, for which one of
- * those tasks may be needed, and waits until nothing is runnable on the CPU any more. So
+ * those tasks may be needed, and waits until nothing is runnable on the CPU. So
  * from before until it tells, a timer puts all of that into the local queue too; busy CPUs
- * may not come to take it, and nobody else may take who is bound to this CPU.
+ * may not come to take it, and no other CPU may take a task that is bound to this one.
  *
  * What is bound to a CPU that goes or comes, cpuhp/N before all, runs there meanwhile. When its
- * slice ends and it is the only one, the kernel puts it into the local queue, since we want to
- * be told of the last task, and may idle all the same until something else wakes the CPU
- * (seen on 6.16; later releases of 6.12 do not). So ops.stopping has the CPU look again.
+ * slice ends and it is the only one, the kernel puts it into the local queue, since
+ * we want to see the last task, and may idle all the same until something else
+ * wakes the CPU (seen on 6.16; later releases of 6.12 do not). So ops.stopping has
+ * the CPU look again.
  *
  * A CPU comes: where the others are is in the agent's order of them, where this one is the
  * agent finds out a moment later. Until then it is far from all others, and the last that
@@ -29,7 +30,7 @@ static u32 drain_queue(u64 queue, s32 cpu)
 	u32 n = 0;
 
 	/*
-	 * Of its own tasks, to its own local queue: affinity is of no concern. Who was sent
+	 * Of its own tasks, to its own local queue: affinity does not matter. A task that was sent
 	 * here from another CPU (go_on()) may run here, or is put back behind the iterator.
 	 */
 	bpf_for_each(scx_dsq, p, queue, 0)
@@ -38,10 +39,10 @@ static u32 drain_queue(u64 queue, s32 cpu)
 }
 
 /*
- * Hand all that waits for @cpu, which goes, to the kernel. Nobody puts tasks into these queues
- * any more but who moves them from one to the other or within: those look at @offline once
- * they did, and come here. The lock of the queue orders the two: either the iterator above
- * sees the task, or they see @offline.
+ * Hand all that waits for @cpu, which goes, to the kernel. Tasks enter these queues only
+ * when they are moved between or within them: those look at @offline once they did, and
+ * come here. The lock of the queue orders the two: either the iterator above sees the
+ * task, or they see @offline.
  */
 __noinline int fl_drain(s32 cpu)
 {

@@ -28,22 +28,22 @@ enum fl_consts {
 	FL_FULL_SPEED = 1024,   /* speeds and shares are 0..1024 */
 	FL_HIST_SLOTS = 24,     /* log2 buckets of microseconds: [0,1), [1,2), [2,4) ... */
 	FL_MAX_CLASSES = 4096,  /* fork classes remembered, least recently used go */
-	FL_MAX_LOCKS = 4096,    /* locks that somebody waits for, at one time */
+	FL_MAX_LOCKS = 4096,    /* locks with waiters, at one time */
 	FL_MAX_PROFILES = 4096, /* locks profiled, least recently waited for go */
 	FL_PROFILE_SLOTS = 128, /* buckets of times, policy/profile.h */
 	FL_PROFILE_STACK = 32,  /* words of stack kept of a lock's first waiter */
 	FL_COMM = 16,           /* bytes of a task's name, with a 0 at the end */
-	FL_NICE_IDLE = 20,      /* stands for the policy SCHED_IDLE where a nice value is told */
-	FL_MAX_CONTEXTS = 64,   /* contexts in a file: as many as a word has bits */
-	FL_MAX_POLICIES = 256,  /* two banks: one for tasks in no context, one for each context */
-	FL_VERSION_NR = 1,      /* bits of a version: the bank, from here the number of contexts, */
+	FL_NICE_IDLE = 20,     /* stands for the policy SCHED_IDLE where a nice value is reported */
+	FL_MAX_CONTEXTS = 64,  /* contexts in a file: as many as a word has bits */
+	FL_MAX_POLICIES = 256, /* two banks: one for tasks in no context, one for each context */
+	FL_VERSION_NR = 1,     /* bits of a version: the bank, from here the number of contexts, */
 	FL_VERSION_CHANGES = 8, /* and from here a count of changes (policy/context.h) */
 	FL_GLOB = 256,          /* bytes of a pattern, with a 0 at the end */
 	FL_GLOB_TEXT =
 		512, /* the same of what it is to fit; of longer paths, the folders that do */
 	FL_MAX_CGROUPS = 4096, /* cgroups remembered with the contexts that ask for them */
 	FL_SLOT_REFS = 0xffff, /* of a lock slot's id, those that count its waiters */
-	FL_LEDGER_SLOTS = 64,  /* processes that are told apart on one CPU in one period */
+	FL_LEDGER_SLOTS = 64,  /* processes that are counted separately on one CPU in one period */
 };
 
 /* Placement, as ARCHITECTURE.md describes each. */
@@ -187,7 +187,7 @@ enum fl_lock_kind {
 	FL_LOCK_MUTEX,
 	FL_LOCK_RWSEM,
 	FL_LOCK_MMAP, /* the rwsem of a process's address space */
-	FL_LOCK_HINT, /* told by its threads, hint.h */
+	FL_LOCK_HINT, /* reported by its threads, hint.h */
 };
 
 /* What is known of one lock; times in ns. All but the counts is of its first waiter. */
@@ -203,9 +203,9 @@ struct fl_lock_profile {
 	u64 wait_ns;
 	u64 wait_longest_ns;
 	u64 holds;       /* that ended with a handoff by the holder, and for how long before ... */
-	u64 hold_ns;     /* ... somebody had waited for it */
+	u64 hold_ns;     /* ... there had been waiters */
 	u64 holds_small; /* of these, ended on a CPU that is not of the largest */
-	u64 preempted;   /* times when a holder lost its CPU while somebody waited */
+	u64 preempted;   /* times when a holder lost its CPU while there were waiters */
 	u32 wait_slot[FL_PROFILE_SLOTS];
 };
 
@@ -223,7 +223,7 @@ struct fl_done {
 	u64 work;      /* done while on a CPU and not known to spin, at full speed */
 };
 
-/* A task as it is told to the agent: by the iterator, and when it exits. */
+/* A task as it is reported to the agent: by the iterator, and when it exits. */
 struct fl_task_record {
 	u64 start;         /* when it was born, ns since boot: with the PID it is unique */
 	u64 process_start; /* the same of its process's first thread */
@@ -240,7 +240,7 @@ struct fl_task_record {
 /* A CPU as it is at one moment. */
 struct fl_cpu_state {
 	u32 speed;   /* 0..1024 of the machine's fastest at its best */
-	u32 util;    /* 0..1024, of late */
+	u32 util;    /* 0..1024, recently */
 	u32 running; /* the task on it, 0 none of ours */
 	u32 warm;    /* 1: busy, or was within nest_idle_us */
 	u64 queued;  /* work that waits there, ns at full speed */
@@ -277,7 +277,7 @@ struct fl_period {
 	u64 length; /* ns */
 };
 
-/* A process as it is told to the agent. */
+/* A process as it is reported to the agent. */
 struct fl_process_record {
 	u64 start;  /* when it was born, ns since boot */
 	u64 cgroup; /* inode of its folder */

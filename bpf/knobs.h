@@ -26,7 +26,7 @@ KNOB(lag_us, "us", 8000, 0, 1000000, live, "Most CPU time of credit or debt that
 KNOB(preempt_margin_us, "us", 100, 0, 100000, live, "A waking task preempts a running one when its virtual deadline is earlier by more than this")
 KNOB(preempt_after_us, "us", 100, 0, 100000, live, "A running task is not preempted by a waking one before it ran this long for each task on its CPU, or for its slice; less if it weighs less than that one")
 KNOB(balance_us, "us", 4000, 500, 1000000, live, "How often a busy CPU looks for a longer queue to take a task from")
-KNOB(rotate_us, "us", 8000, 1000, 10000000, live, "A busy CPU takes a task that waits elsewhere if that one got less CPU time of late, for its weight, than the one it runs, by this much of its own, so that the tasks of unequal queues take turns")
+KNOB(rotate_us, "us", 8000, 1000, 10000000, live, "A busy CPU takes a task that waits elsewhere if that one got less CPU time recently, for its weight, than the one it runs, by this much of its own, so that the tasks of unequal queues take turns")
 KNOB(starve_ms, "ms", 4000, 10, 20000, live, "A queued task runs within this time, whatever its nice value and however many others there are: after 30 s the kernel would end the scheduler")
 KNOB(weight_min, "weight", 1, 1, 88761, task, "Least weight that a task has, whatever its nice value; 1024 is that of nice 0, and each step of nice a factor of 1.25")
 KNOB(weight_max, "weight", 88761, 1, 88761, task, "Most weight that a task has, whatever its nice value and weight_min")
@@ -41,14 +41,14 @@ KNOB(park_max_us, "us", 1000, 0, 100000, live, "Mode auto: longest predicted wai
 KNOB(warm_up, "0..1024", 400, 0, 1024, live, "Mode auto: share of what the warmest idle CPU lacks to its full speed that is not held against it, since work there warms it for what comes next")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, live, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
 KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, live, "Time that an idle CPU takes to run a task sent to it, until it has been measured")
-KNOB(migrate_smt_ns, "ns", 1000, 0, 10000000, live, "Cost of moving a task to another hardware thread of its core")
-KNOB(migrate_llc_ns, "ns", 8000, 0, 10000000, live, "Cost of moving a task to another core under the same last-level cache")
-KNOB(migrate_node_ns, "ns", 40000, 0, 10000000, live, "Cost of moving a task to another last-level cache of the same node")
-KNOB(migrate_far_ns, "ns", 120000, 0, 10000000, live, "Cost of moving a task to another node")
+KNOB(migrate_smt_ns, "ns", 1000, 0, 10000000, live, "Migration cost of a task to another hardware thread of its core")
+KNOB(migrate_llc_ns, "ns", 8000, 0, 10000000, live, "Migration cost of a task to another core under the same last-level cache")
+KNOB(migrate_node_ns, "ns", 40000, 0, 10000000, live, "Migration cost of a task to another last-level cache of the same node")
+KNOB(migrate_far_ns, "ns", 120000, 0, 10000000, live, "Migration cost of a task to another node")
 KNOB(cold_smt_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task on another hardware thread of its core, if its burst is as long; measured at start unless given, as the three below")
-KNOB(cold_llc_ns, "ns", 0, 0, 10000000, live, "The same on another core under the same last-level cache")
-KNOB(cold_node_ns, "ns", 0, 0, 10000000, live, "The same under another last-level cache of the same node")
-KNOB(cold_far_ns, "ns", 0, 0, 10000000, live, "The same on another node")
+KNOB(cold_llc_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task on another core under the same last-level cache")
+KNOB(cold_node_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task under another last-level cache of the same node")
+KNOB(cold_far_ns, "ns", 0, 0, 10000000, live, "What cold caches cost a woken task on another node")
 
 /* CPU speed. */
 KNOB(ramp_us, "us", 29000, 1, 10000000, live, "Recency model: busy time from the floor to full speed (Gouicem et al., USENIX ATC 2020, section 2: 29 ms from 1.25 to 3.00 GHz on the E7-8870 v4)")
@@ -61,23 +61,23 @@ KNOB(cpuperf, "0..1", 1, 0, 1, live, "Ask the schedutil governor for speed by th
 
 /* Spinners. */
 KNOB(spin, "0..1", 1, 0, 1, task, "Tasks that are found spinning give way to runnable tasks of their process")
-KNOB(spin_ticks, "ticks", 2, 2, 1000, task, "So many ticks in a row must see a task stand still before it is taken for a spinner")
+KNOB(spin_ticks, "ticks", 2, 2, 1000, task, "Ticks in a row that must see a task stand still before it is taken for a spinner")
 KNOB(spin_window_bytes, "bytes", 64, 0, 4096, task, "A task stands still only if its instruction pointer stays within this distance of where it was at the first of those ticks")
 
 /* Locks. */
-KNOB(locks, "0..1", 1, 0, 1, start, "Find out who holds the locks that others wait for; without it the knobs below have no effect")
-KNOB(pi_weight, "0..1", 1, 0, 1, task, "A lock's holder is queued with the weight and the deadline of its best waiter")
+KNOB(locks, "0..1", 1, 0, 1, start, "Find the holders of locks that others wait for; without it the knobs below have no effect")
+KNOB(pi_weight, "0..1", 1, 0, 1, task, "A lock's holder inherits the weight and the deadline of its best waiter")
 KNOB(pi_nopreempt, "0..1", 1, 0, 1, task, "A lock's holder is not preempted while others wait for it")
 KNOB(pi_run_now, "0..1", 1, 0, 1, task, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
 KNOB(pi_big, "0..1", 1, 0, 1, task, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
-KNOB(pi_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is moved to a big one only if such holds usually last this long")
-KNOB(pi_nopreempt_us, "us", 4000, 0, 1000000, task, "Longest time that one hold of a lock can keep others from the CPU because somebody waits for it")
-KNOB(pi_budget_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets on the terms of waiters of greater weight; for others' sake no more than pi_nopreempt_us")
-KNOB(pi_bandwidth, "0..1024", 512, 0, 1024, task, "Share of a CPU that a task gets on others' terms at most, beyond pi_budget_us")
+KNOB(pi_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is migrated to a big one only if such holds usually last this long")
+KNOB(pi_nopreempt_us, "us", 4000, 0, 1000000, task, "Longest time in one hold of a lock for which its holder is not preempted because of its waiters")
+KNOB(pi_budget_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets with the priority of waiters of greater weight; pi_nopreempt_us where no waiter has a greater weight")
+KNOB(pi_bandwidth, "0..1024", 512, 0, 1024, task, "Largest share of a CPU that a task gets with inherited priority, beyond pi_budget_us")
 
-/* What is told. */
-KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and tell of priority inversions")
-KNOB(inversion_us, "us", 1000, 0, 10000000, live, "Priority inversions are told one by one if they last this long; all of them are counted")
+/* What is reported. */
+KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and report priority inversions")
+KNOB(inversion_us, "us", 1000, 0, 10000000, live, "Priority inversions that last this long are reported one by one; all of them are counted")
 KNOB(cpus_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
 
 /* Trying modes (src/adapt). */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Nobody starves. Shares of CPU time by weight let a task of nice 19 wait for 23 s beside
- * one of nice -20, and any task of a crowd for as long as a round of it takes. So a
- * queued task runs within starve_ms, whatever its weight and however many there are:
+ * No task starves. Shares of CPU time by weight let a task of nice 19 wait for 23 s
+ * beside one of nice -20, and each of many tasks for as long as a round of them
+ * takes. So a queued task runs within starve_ms, whatever its weight and however
+ * many there are:
  *
- * 1. Where a round of all who want a CPU would take more than a quarter of starve_ms,
+ * 1. Where a round of all runnable tasks would take more than a quarter of starve_ms,
  *    turns are shorter, down to TURN_LEAST_NS.
- * 2. Each CPU looks through its queue eight times in starve_ms, by a timer, and moves who
- *    waited for half of starve_ms to its queue of late tasks, in order of waiting.
+ * 2. Each CPU looks through its queue eight times in starve_ms, by a timer, and
+ *    moves tasks that waited for half of starve_ms to its queue of late tasks, in
+ *    order of waiting.
  * 3. Late tasks have every other turn, and every turn while one has waited for three
  *    quarters of starve_ms. Such a turn is short, so that it costs the others little.
  *
@@ -16,7 +18,7 @@
  */
 #include "freqlock.bpf.h"
 
-/* So many tasks of a queue are looked through, from the one with the latest deadline on. */
+/* Tasks scanned per queue for a starved one, from the latest deadline on. */
 #define LOOK_TASKS 4096
 
 struct turn_timer {
@@ -55,9 +57,10 @@ static u64 waits_since(const struct task_ctx *tctx)
 }
 
 /*
- * Move who waited for long from the queue of a CPU to that of its late tasks. Thousands
- * take a while: in ops.dispatch that would be taken from who is picked then, always the
- * same one; here it is from who runs, and is told by look_ns.
+ * Move tasks that waited for long from the queue of a CPU to that of its late
+ * tasks. Thousands take a while: in ops.dispatch the task that is picked then would
+ * pay for it, always the same one; here the running task does, and look_ns accounts
+ * for it.
  */
 static int look(void *map, u32 *key, struct look_timer *t)
 {
@@ -118,7 +121,7 @@ bool fl_still_late(struct task_struct *p __arg_trusted, struct task_ctx *tctx __
 	return true;
 }
 
-/* A tick of @cpu, at which somebody waits there. */
+/* A tick of @cpu while a task waits there. */
 int fl_look_for_late(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
@@ -184,7 +187,7 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 
 /*
  * The turn of the task that runs on @cpu ends in @left ns, unless it does so sooner. Called
- * where somebody waits and no tick comes at about that time. Another CPU may do so at the
+ * where a task waits and no tick comes at about that time. Another CPU may do so at the
  * same moment: then the later of both ends may be what counts, no later than the slice's.
  *
  * Most turns end by themselves before that, and to set a timer costs as much as a switch of
@@ -203,7 +206,7 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	if (!t)
 		return -ENOENT;
 	ends = now + left;
-	/* As a barrier: either who fires now sees the end, or this sees that it has fired. */
+	/* As a barrier: either a firing timer sees the end, or this sees that it has fired. */
 	__sync_lock_test_and_set(&cctx->turn_ends, ends);
 	fires = READ_ONCE(t->fires_at);
 	if (fires > now && fires <= ends)

@@ -37,7 +37,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init_task, struct task_struct *p,
 		return 0;
 
 	/*
-	 * A child starts at its parent's vtime, and as if it had got what that got of late:
+	 * A child starts at its parent's vtime, and as if it had got what its parent got recently:
 	 * forking gains no CPU time.
 	 */
 	tctx->flags = FL_TASK_FORKED;
@@ -65,7 +65,7 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 	struct cpu_ctx *cctx = fl_cpu(scx_bpf_task_cpu(p));
 	struct task_ctx *tctx = fl_task(p);
 
-	/* It runs, and goes on in the other class. */
+	/* It runs, and continues in the other class. */
 	if (cctx->running == p->pid)
 		fl_cpu_left(cctx, scx_bpf_now());
 	if (tctx) {
@@ -80,8 +80,8 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 }
 
 /*
- * Also called for every task when the scheduler ends; those are not told of. One that
- * dies here has been told of as it stopped: this comes when its memory is freed.
+ * Also called for every task when the scheduler ends; those are not reported. One
+ * that dies here was reported as it stopped: this comes when its memory is freed.
  */
 void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who holds what, who waits for whom: the edges of the wait-for graph, whose
- * form is told in policy/donate.h.
+ * structure policy/donate.h describes.
  *
- * Hooks note who holds the lock that a task is about to wait for, where that can be
- * told: from the words of a glibc mutex (policy/lock.h), from a PI futex, from the
- * kernel's own mutexes and rwsems. The edge appears when the task then falls
- * asleep, and goes when it is woken, be it by a time-out, a signal or SIGKILL:
- * both are the scheduler's own to see. Of real-time tasks it does not see them: their edge
- * begins and ends with the hooks, but for PI futexes, of which the kernel raises the holder.
+ * Hooks note who holds the lock that a task is about to wait for, where that is known:
+ * from the words of a glibc mutex (policy/lock.h), from a PI futex, from the kernel's own
+ * mutexes and rwsems. The edge appears when the task then falls asleep, and goes when it
+ * is woken, be it by a time-out, a signal or SIGKILL: both are the scheduler's own to see.
+ * Of real-time tasks it does not see them: their edge begins and ends with the hooks, but
+ * for PI futexes, of which the kernel raises the holder.
  *
- * A lock is handed off when its holder wakes a waiter: whoever waits on, waits
- * for the woken task from then on. That may be wrong, since a third task can
- * take the lock before; then the woken one waits again, and who begins to wait
- * reads the holder anew.
+ * A lock is handed off when its holder wakes a waiter: the other waiters wait for
+ * the woken task from then on. That may be wrong, since a third task can take the
+ * lock before; then the woken one waits again, and each new wait reads the holder
+ * again.
  *
  * What was noted holds for one sleep. The task may sleep for something else before
  * it gets to the lock, a page of memory; and the kernel skips a hook that was
  * preempted inside the same hook on its CPU, so that a note outlives its wait.
- * Either way somebody has one sleep's donation too many, and another none.
+ * Either way one task is boosted for a sleep too many, and another is not.
  *
  * Threads can also say themselves what they hold and wait for (hint.bpf.c).
  *
@@ -27,7 +27,7 @@
  *
  * The lock words are the user's to forge. Believing them gives a task of the
  * same process (or, of mutexes shared between processes, of the same user) the
- * waiter's own terms, within the bounds of donate.bpf.c.
+ * waiter's own priority, within the bounds of donate.bpf.c.
  */
 #include "freqlock.bpf.h"
 
@@ -36,13 +36,13 @@ struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym __weak;
 /* linux/sched/rt.h, MAX_RT_PRIO: a priority below is that of a real-time or deadline task. */
 #define FIRST_NICE_PRIO 100
 
-/* Written by the agent before it is loaded: what nobody can guess. */
+/* Written by the agent before it is loaded; unpredictable. */
 const volatile u64 lock_key;
 
 struct lock_slot lock_slots[FL_MAX_LOCKS];
 struct lock_quota lock_quota;
 
-/* True if the slot is the lock's, with a reference. @payer pays if nobody waited; 0 does not. */
+/* True if the slot is the lock's, with a reference; @payer, unless 0, pays as the first waiter. */
 __noinline bool fl_slot_take(u32 slot, u64 hash, u32 payer)
 {
 	struct lock_slot *s = fl_slot(slot);
@@ -136,10 +136,10 @@ __noinline int fl_link_holds(u64 holds, u64 self, u32 edge)
 	return 0;
 }
 
-/* So often do others get in between at most, before a hold goes unnoticed. */
+/* CAS retries before a hold goes unrecorded. */
 #define HOLD_TRIES 4
 
-/* Let @hctx know that somebody waits for the lock at @slot, which it holds. */
+/* Record in @hctx that there are waiters for the lock at @slot, which it holds. */
 __noinline int fl_holds_add(struct task_ctx *hctx __arg_nonnull, u32 slot, u64 self)
 {
 	u64 holds = hctx->holds, with, seen;
@@ -253,10 +253,10 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 
 /*
  * @w, which waits for a lock, is woken: by an interrupt, then its time is up; or by
- * the current task, and that hands the lock over, be the current task the holder
- * that was known or another. If it was the holder, what it still has to do is not
- * waited for. A signal looks alike; then the lock is @w's until @w or another
- * begins to wait for it anew.
+ * the current task, and that is a handoff, be the current task the holder that was
+ * known or another. If it was the holder, what it still has to do is not waited
+ * for. A signal looks alike; then the lock is @w's until @w or another begins to
+ * wait for it again.
  */
 int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __arg_nonnull, u64 now)
 {
@@ -280,7 +280,7 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
 }
 
-/* @p falls asleep: perhaps in the wait that a hook has told of. */
+/* @p falls asleep: perhaps in the wait that a hook has noted. */
 int fl_lock_sleep(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
 {
 	struct task_ctx *hctx = NULL;
@@ -338,7 +338,7 @@ static int user_wait_over(bool got)
 	return 0;
 }
 
-/* True if a lock shared between processes may give @h the terms of @w. */
+/* True if @h may inherit the priority of @w through a lock that processes share. */
 static bool same_user(struct task_struct *w, struct task_struct *h)
 {
 	return BPF_CORE_READ(w, real_cred, uid.val) == BPF_CORE_READ(h, real_cred, uid.val);
@@ -389,7 +389,7 @@ int BPF_PROG(lock_futex_waited)
 	return user_wait_over(!err);
 }
 
-/* PI futexes carry their owner in the futex word; the kernel hands them over. */
+/* PI futexes carry their owner in the futex word; the kernel does the handoff. */
 SEC("?fentry/futex_lock_pi")
 int BPF_PROG(lock_futex_pi, u32 *uaddr)
 {
@@ -416,7 +416,7 @@ enum {
 };
 
 /*
- * The task in the owner word of a mutex or an rwsem, 0 if it cannot be told:
+ * The task in the owner word of a mutex or an rwsem, 0 if unknown:
  * its low bits are flags, and bit 0 of an rwsem's says that readers have it.
  */
 static u64 kernel_owner(void *lock, u32 flags)

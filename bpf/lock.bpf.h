@@ -87,7 +87,7 @@ static __always_inline void fl_wait_leaves(struct task_struct *p, struct task_ct
 
 /*
  * @p runs, so it does not sleep for a lock: its wake-up went past both select_cpu and
- * enqueue, or it was given another class meanwhile. Who spins by its own word still waits.
+ * enqueue, or it was given another class meanwhile. A task that spins by its own hint still waits.
  */
 static __always_inline void fl_wait_stale(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {

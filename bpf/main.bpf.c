@@ -15,19 +15,19 @@
  * 4. A waking task preempts a running one when its deadline is earlier by a
  *    margin. Short bursts get early deadlines, long sleep gets bounded credit.
  * 5. A CPU with nothing to do takes from the nearest queue that has something;
- *    a busy one now and then from a longer queue (queue.bpf.c). Who waits for too
- *    long runs out of turn (late.bpf.c).
+ *    a busy one now and then from a longer queue (queue.bpf.c). A task that waits
+ *    for too long runs out of turn (late.bpf.c).
  * 6. How fast each CPU is now is known from counters or guessed from how
  *    recently it was busy (freq.bpf.c); how long bursts are, and how soon a
  *    task leaves its CPU after it forked or woke another, is learned as tasks
  *    run (learn.bpf.c).
- * 7. A task that holds a lock for which others wait is queued on the best
- *    waiter's terms, is left to run, and runs on the CPU that a waiter left
+ * 7. A task that holds a lock for which others wait inherits the best waiter's
+ *    weight and deadline, is not preempted, and runs on the CPU that a waiter left
  *    (lock.bpf.c, donate.bpf.c), all within bounds.
  *
- * A task without a context, which can only be if memory ran out at its birth,
- * is scheduled plainly and counted. Nothing here waits, and every loop has a
- * bound. When the agent dies, the kernel takes every task back.
+ * A task has no context only if init_task's allocation failed; it is counted, and
+ * scheduled without one. Nothing here waits, and every loop has a bound. When the
+ * agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
 #include "clock.bpf.h"
@@ -109,7 +109,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (tctx && tctx->run_start)
 		vtime_run(tctx, now);
-	/* Who preempts @prev is not to wait for another task that comes in its stead. */
+	/* The task that preempts @prev is not to wait for another one that comes in its stead. */
 	if (!wakee && fl_balance(cpu, now, true, tctx ? tctx->served : 0))
 		return;
 	head = fl_head_deadline(cpu);
@@ -187,7 +187,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	fl_wait_stale(p, tctx, now);
 	if (fl_holds(tctx))
 		cctx->running_deadline = fl_hold_running(tctx, fl_self(p, tctx), cpu, now);
-	/* Who runs on others' terms may be far ahead of the clock by its own. */
+	/* A boosted task's own vtime may be far ahead of the clock. */
 	if (!cctx->boosted)
 		vclock_advance(tctx, cpu);
 
@@ -272,7 +272,7 @@ static __always_inline void displace(struct task_struct *p, struct task_ctx *tct
 	scx_bpf_task_set_slice(p, 0);
 }
 
-/* A task of a higher class has the CPU: what waits for it in the local queue is queued anew. */
+/* A task of a higher class has the CPU: what waits for it in the local queue is queued again. */
 void BPF_STRUCT_OPS(freqlock_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -300,7 +300,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	u32 speed = fl_freq_stopping(cpu, now);
 	bool sleeps = !runnable && fl_sleeps(p);
 
-	/* Who is changed will run on in a moment. */
+	/* A task that is being changed will run on in a moment. */
 	if (runnable || sleeps)
 		fl_cpu_left(cctx, now);
 	if (runnable && fl_is_changing(cctx))

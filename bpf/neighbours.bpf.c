@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who ran on each CPU in the last period, and who would have: what the agent makes
- * the page of CPUs to count on from (lib/cpus_page.h).
+ * What ran on each CPU in the last period, and what would have: the agent makes the
+ * page of CPUs to count on from it (lib/cpus_page.h).
  *
  * Each CPU has a ledger with a bank of entries, one a process, for the period that
  * goes on, and one for the period before. What a task ran, and what it had waited
@@ -11,8 +11,8 @@
  *
  * The agent ends a period by look_at_neighbours. One word says when the period began
  * and which bank it has, so that both change at once. What runs or waits at that
- * moment is entered by the look, in a third bank of its own, up to the end; who stops
- * later enters what came after it.
+ * moment is entered by the look, in a third bank of its own, up to the end; a task
+ * that stops later enters what came after it.
  *
  * Races, none of which lasts longer than its period: a CPU that read the old word may
  * write to the old bank while the agent reads that, a task that stops between the
@@ -23,7 +23,7 @@
 #include "freqlock.bpf.h"
 
 #define LEDGER_TRIES 4
-/* Of a queue, so many tasks are looked at. */
+/* Tasks scanned per queue. */
 #define LEDGER_QUEUE 64
 
 struct {
@@ -193,7 +193,7 @@ int process_records(struct bpf_iter__task *ctx)
 
 	if (!p || p->pid != p->tgid || (p->flags & PF_KTHREAD))
 		return 0;
-	/* All of its threads have exited; nobody has asked yet how that ended. */
+	/* All of its threads have exited; its parent has not waited for it yet. */
 	if (!BPF_CORE_READ(p, signal, live.counter))
 		return 0;
 	tctx = fl_task(p);

@@ -71,7 +71,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	t->seen = 0;
 	/* Kernels before 6.18 do not take a timer for such a section. */
 	bpf_rcu_read_lock();
-	/* Whose affinity changes from here on is put back anew, and not moved by this iterator. */
+	/* A task whose affinity changes from now on is put back: this iterator skips it. */
 	bpf_for_each(scx_dsq, p, fl_park(cpu), 0) {
 		if (++t->seen > PARK_BATCH) {
 			next = now + PARK_AGAIN_NS;

@@ -7,7 +7,7 @@
  */
 #include "place.bpf.h"
 
-/* So many CPUs are looked at for one beside a CPU that a real-time task has. */
+/* CPUs scanned for another one than a CPU that a real-time task has. */
 #define BESIDE_CPUS 16
 
 /*
@@ -520,7 +520,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 }
 
 /*
- * auto: where @p goes on that was preempted, or whose slice is over: here when
+ * auto: where @p continues, which was preempted or whose slice is over: here when
  * that is over soon, or on an idle CPU where it finishes earlier.
  */
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull)

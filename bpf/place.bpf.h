@@ -11,7 +11,7 @@
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
 	s32 near; /* the first that is idle, -1 none */
-	s32 warm; /* the fastest now; of equals the one that was busiest of late */
+	s32 warm; /* the fastest now; of equals the one that was busiest recently */
 	s32 fast; /* the nearest of the highest capacity */
 	u32 warm_speed;
 	u32 fast_capacity;

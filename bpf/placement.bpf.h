@@ -12,7 +12,7 @@
 static struct placement placements[FL_MAX_CPUS];
 
 /*
- * A holder, and who prefers one, goes to a big CPU where there is a choice; all else is
+ * A holder, and a task with prefer_big, goes to a big CPU where there is a choice; all else is
  * the mode's to say.
  */
 static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
@@ -66,12 +66,12 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 }
 
 /*
- * @p goes on on @cpu, which is idle, through the queue of that CPU. Not straight to its
+ * @p continues on @cpu, which is idle, through the queue of that CPU. Not straight to its
  * local queue: a task that is enqueued there from another CPU is on the way for a moment. On
  * kernels that keep where it goes when its affinity changes meanwhile, it goes there
  * all the same, and the kernel ends the scheduler for it (tests/vm/affinity-again.test).
  *
- * False if @cpu is about to go offline: who drains its queue waits until all that did
+ * False if @cpu is about to go offline: the CPU that drains its queue waits until all that did
  * not see that are done.
  */
 static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
@@ -87,7 +87,7 @@ static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	return true;
 }
 
-/* @p was called to a big CPU, where somebody waited for what it holds. */
+/* @p was called to a big CPU, where there was a waiter for its lock. */
 static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	s32 cpu = tctx->big_cpu;
@@ -122,7 +122,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 
 /*
  * A task that needs a CPU and was not asked where: count it as select_cpu would.
- * SCX_ENQ_CPU_SELECTED does not tell: the kernel leaves it out for forks.
+ * SCX_ENQ_CPU_SELECTED does not say so: the kernel leaves it out for forks.
  */
 static void count_unasked(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The concurrency profile: for each lock that somebody waited for, how often and
+ * The concurrency profile: for each lock that was waited for, how often and
  * how long, and what became of its holders meanwhile. For `scx_freqlock locks`.
  *
  * Counts are atomic. The longest wait is not: of two that end at once on two
@@ -101,7 +101,7 @@ __noinline int fl_profile_wait(u64 hash, u64 ns)
 	return 0;
 }
 
-/* The holder of the lock @hash gave it away on @cpu, @ns after somebody began to wait. */
+/* The holder handed off the lock @hash on @cpu, @ns after the first wait began. */
 __noinline int fl_profile_hold(u64 hash, s32 cpu, u64 ns)
 {
 	struct fl_lock_profile *profile = bpf_map_lookup_elem(&lock_profiles, &hash);
@@ -115,7 +115,7 @@ __noinline int fl_profile_hold(u64 hash, s32 cpu, u64 ns)
 	return 0;
 }
 
-/* The holder of the lock @hash loses its CPU, while somebody waits. */
+/* The holder of the lock @hash loses its CPU while there are waiters. */
 __noinline int fl_profile_preempted(u64 hash)
 {
 	struct fl_lock_profile *profile = bpf_map_lookup_elem(&lock_profiles, &hash);

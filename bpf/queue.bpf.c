@@ -8,9 +8,9 @@
 
 /* A busy CPU looks at this many others that have tasks, nearest first. */
 #define BALANCE_CPUS 16
-/* A queue of a CPU that a real-time task has is longer by so many than all others. */
+/* Added to the length of a queue whose CPU a real-time task has. */
 #define TAKEN_TASKS (1 << 20)
-/* An idle CPU is called for one of so many tasks at the head of a queue. */
+/* Tasks scanned at the head of a queue for one that an idle CPU may run. */
 #define CALL_TASKS 16
 
 /* Tasks parked at @cpu; the look into the queue is saved where none can be. */
@@ -30,7 +30,7 @@ u32 fl_nr_parked(s32 cpu)
 }
 
 /*
- * False if nobody waits at @cpu, in whichever queue: each task is counted before it is
+ * False if no task waits at @cpu, in any of its queues: each task is counted before it is
  * inserted and until it runs. To look into a queue costs a look-up of that.
  */
 static bool somebody_waits(s32 cpu)
@@ -89,7 +89,7 @@ static s32 nr_waiting(s32 cpu)
 
 	if (fl_cpu(cpu)->late)
 		n += scx_bpf_dsq_nr_queued(fl_late(cpu));
-	/* Nobody of ours runs there: all of these are to go elsewhere. */
+	/* No task of ours runs there: all of these are to go elsewhere. */
 	return n && fl_is_taken(cpu) ? n + TAKEN_TASKS : n;
 }
 
@@ -234,8 +234,8 @@ bool fl_steal(s32 cpu)
 /*
  * What the first task got in @queue that may go elsewhere, and has had its turn or waits for
  * half a slice, and what rotate_us is at its weight; FL_NONE if there is none. It is next
- * there: the one with most to gain. Turns end with ticks, and so on all CPUs at once: who
- * looks a moment after the end of one is to find who had it.
+ * there: the one with most to gain. Turns end with ticks, and so on all CPUs at
+ * once: a look a moment after the end of one is to find the task that had it.
  */
 u64 fl_served_next(u64 queue, u64 now)
 {
@@ -265,7 +265,7 @@ u64 fl_served_next(u64 queue, u64 now)
  * and not in registers, which the verifier would follow through each turn of the loop.
  */
 static struct crowd {
-	u64 least;   /* fl_served_next() of who got least ... */
+	u64 least;   /* fl_served_next() of the task that got least ... */
 	s32 behind;  /* ... and where that is */
 	s32 longest; /* tasks in the longest queue ... */
 	s32 from;    /* ... and where that is */
@@ -294,7 +294,7 @@ int fl_crowd_look(s32 cpu, s32 other, u64 now)
 	return 0;
 }
 
-/* So many more of its CPUs are looked at, as far as they have tasks. */
+/* How many more of its CPUs are scanned, as far as they have tasks. */
 int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 {
 	u32 place = fl_topo(cpu)->place + 1, i;
@@ -315,7 +315,7 @@ int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 }
 
 /*
- * @cpu picks a task while others wait; one that @runs there got @served of late. If another
+ * @cpu picks a task while others wait; one that @runs there got @served recently. If another
  * CPU has two tasks more, take one of them. Else take one that got less than that by
  * rotate_us of its own time, so that tasks of unequal queues take turns at being one too
  * many: what any two of them got differs by no more than that then, and the shares of who
@@ -351,7 +351,7 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 	if (!scx_bpf_dsq_move_to_local(fl_queue(crowd->behind), 0))
 		return false;
 	/*
-	 * It catches up here before the others go on, or one of two would be behind for ever.
+	 * It catches up here before the others go on, or one of two would stay behind forever.
 	 * Should another task run here first, that one has this credit: half a slice, so that
 	 * who wakes up need not wait for it.
 	 */
@@ -389,7 +389,7 @@ static bool call_for(u64 queue, s32 cpu, u64 now)
 
 /*
  * The tick's look, for what slipped between a CPU's last look at this queue and its going
- * idle. True if somebody waits here who may run on another CPU.
+ * idle. True if a task waits here that may run on another CPU.
  */
 bool fl_call_idle(s32 cpu, u64 now)
 {

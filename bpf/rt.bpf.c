@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * CPUs that real-time and deadline tasks take. What they displace lies in the local queue
- * of such a CPU, where nobody else can take it from, until it is enqueued anew; then an
- * idle CPU takes it. Who sees to that depends on the kernel:
+ * of such a CPU, from where no other CPU can take it, until it is enqueued again;
+ * then an idle CPU takes it. How that happens depends on the kernel:
  *
  * up to 6.18	ops.stopping for the task that ran, ops.cpu_release for others (main.bpf.c);
  * 6.19, 7.0	the hook below, at each switch: ops.cpu_release is deprecated there;

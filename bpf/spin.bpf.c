@@ -22,14 +22,14 @@
  */
 #include "freqlock.bpf.h"
 
-/* So many tasks of a queue, and so many queues, are looked at for one of the process. */
+/* Tasks scanned per queue, and queues scanned, for a task of the process. */
 #define SPIN_TASKS 32
 #define SPIN_CPUS  16
 
 /* Registers of what the interrupt that is served now has interrupted. */
 extern struct pt_regs *__irq_regs __ksym __weak;
 
-/* Not known where interrupts come from: nobody is found but by sched_yield. */
+/* It is unknown what interrupts interrupted: spinners are found by sched_yield alone. */
 volatile bool no_irq_regs;
 
 /* The registers of @p if the tick hit it in user mode; those are at the end of its stack. */
@@ -156,7 +156,7 @@ int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull)
  * note in @w where the last one of them all is if the queue is the CPU's @own. What is read of
  * those tasks may be stale by a task switch: then the spinner is put behind one
  * that has just left, or before one that has just come. Affinity is not among that:
- * who changes it puts the task back after the iterator began, which does not move it then.
+ * a change puts the task back after the iterator began, which does not move it then.
  */
 __noinline bool fl_take_peer(struct spin_watch *w __arg_nonnull, u64 queue, bool own, s32 cpu,
 			     u32 tgid)

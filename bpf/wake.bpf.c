@@ -9,7 +9,7 @@
 #include "placement.bpf.h"
 
 /*
- * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt nobody. A
+ * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt no task. A
  * waker that leaves its CPU to @p does so sooner by itself; if it lied, a tick finds it out.
  */
 static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
@@ -34,7 +34,7 @@ u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
 			       tunables.preempt_margin_us * FL_USEC) ||
 	    (sees_locks && fl_hold_spares(cpu, weight, now)))
 		return FL_NONE;
-	/* Who runs on others' terms has had what it was picked for when those are over. */
+	/* A boosted task has had what it was picked for when the boost is over. */
 	if (urgent || cctx->boosted)
 		return 0;
 	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
@@ -66,7 +66,7 @@ static bool follows(const struct placement *pl, s32 cpu)
 }
 
 /*
- * True if nothing is to be decided once it has left: nobody else is there, and, where a CPU
+ * True if nothing is to be decided once it has left: no other task is there, and, where a CPU
  * is idle, it usually leaves sooner than that one would be running. Now and then it is to be
  * seen whether this CPU has less to do than others: then it is not true.
  */
@@ -139,7 +139,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		}
 	} else if (!pl->park && (tctx->flags & FL_TASK_HANDOFF) && fl_cpu(pl->this_cpu)->boosted &&
 		   fl_allowed(p, pl->this_cpu)) {
-		/* What runs here does so in the stead of those who waited: @p has it back. */
+		/* What runs here runs in the stead of its waiters: @p takes the CPU back. */
 		cpu = pl->this_cpu;
 	}
 	return cpu;
@@ -183,7 +183,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
 		fl_lock_woken(p, tctx, now);
 	/*
-	 * A task whose slice is over goes on from where it is, with no credit to
+	 * A task whose slice is over continues from where it is, with no credit to
 	 * bound; but giving way earns no more of it than sleep does.
 	 */
 	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
@@ -226,7 +226,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline,
 					 enq_flags);
 		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
-		/* It went idle since it was looked at: nobody else will wake it for this. */
+		/* It went idle since it was looked at: nothing else will wake it for this. */
 		if (!fl_is_busy(cpu))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
@@ -253,7 +253,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	 * does so between this look and its own going idle is found by the next
 	 * tick of the CPU on which the task waits, or by a timer where a real-time
 	 * task runs. The insert takes effect as this returns, and kicks are sent
-	 * after that, when interrupts are on again: who is woken here finds the task.
+	 * after that, when interrupts are on again: a CPU that is woken here finds the task.
 	 */
 	if (!pinned) {
 		idle = fl_claim_idle(p, mode, cpu, now);

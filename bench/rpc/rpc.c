@@ -102,13 +102,13 @@ static void serve_bytes(struct pair *pair)
 	send_byte(pair->to_client[1]);
 }
 
-static void tell(_Atomic uint32_t *word)
+static void signal_word(_Atomic uint32_t *word)
 {
 	atomic_store(word, 1);
 	futex_wake(word, 1, BETWEEN_PROCESSES);
 }
 
-static void wait_told(_Atomic uint32_t *word)
+static void wait_signal(_Atomic uint32_t *word)
 {
 	while (!atomic_exchange(word, 0))
 		futex_wait(word, 0, 0, BETWEEN_PROCESSES);
@@ -116,15 +116,15 @@ static void wait_told(_Atomic uint32_t *word)
 
 static void ask_words(struct pair *pair)
 {
-	tell(&pair->asked);
-	wait_told(&pair->answered);
+	signal_word(&pair->asked);
+	wait_signal(&pair->answered);
 }
 
 static void serve_words(struct pair *pair)
 {
-	wait_told(&pair->asked);
+	wait_signal(&pair->asked);
 	work(work_steps);
-	tell(&pair->answered);
+	signal_word(&pair->answered);
 }
 
 static const struct channel {

@@ -3,7 +3,7 @@
  * Which context a task is in: the first whose rule it fits, by its name, its
  * cgroup and its user.
  *
- * What is in force is told by one word, the version: how many contexts there are,
+ * One word, the version, says what is in force: how many contexts there are,
  * in which of two banks of the tables they stand, and a count of changes. The agent
  * writes new contexts into the bank that is not in use, and then the version.
  */

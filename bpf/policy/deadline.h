@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Virtual deadlines: who runs first on a CPU, and who may interrupt whom.
+ * Virtual deadlines: which task runs first on a CPU, and which may preempt which.
  *
  * A task's vtime is the CPU time that it received divided by its weight; its
  * virtual deadline is its vtime plus what it asks for (at most a slice) divided
@@ -20,10 +20,10 @@ enum {
 	PRIO_NICE_0 = 120, /* task_struct::static_prio of nice 0 */
 	NR_NICE = 40,
 	REQUEST_WORTH = 8,          /* a rest below this part of a slice is not worth a turn */
-	TURN_ROUNDS = 4,            /* so many rounds of a queue fit into starve_ms, ... */
+	TURN_ROUNDS = 4,            /* rounds of a queue that fit into starve_ms, ... */
 	TURN_LEAST_NS = 500 * 1000, /* ... down to turns of this length */
 	TURN_LATE_NS = 1000 * 1000, /* most of a turn that comes for its wait alone */
-	LATE_LOOKS = 8,             /* so often in starve_ms queues are searched for such */
+	LATE_LOOKS = 8,             /* searches of each queue for such tasks in starve_ms */
 	SLICE_SLACK_NS = 15 * 1000, /* a slice that has no more left is over */
 	SERVED_SHIFT = 32,          /* what a task got fades in 2^32 ns */
 };
@@ -76,8 +76,9 @@ static inline bool vtime_before(u64 a, u64 b)
 /*
  * The vtime with which a task joins a CPU whose clock is at @vclock: its own, but with at
  * most @lag ns of credit for time asleep and at most @lag of debt, both at its weight. A
- * whole @slice that it ran is charged in any case, however long that is: else who asks for
- * long slices and sleeps for a moment after each has them for nothing.
+ * whole @slice that it ran is charged in any case, however long that is: else a
+ * task that asks for long slices and sleeps for a moment after each would have them
+ * for nothing.
  */
 static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 slice, u64 weight)
 {
@@ -92,8 +93,9 @@ static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 slice, u64 wei
 
 /*
  * How far a task is ahead of the clock of the CPU where it fell asleep, @ahead then, after
- * that clock has @passed: who is ahead is so until others have caught up, asleep or not, and
- * who is behind stays so (the kernel's, fair.c: delayed dequeue and PLACE_LAG).
+ * that clock has @passed: a task that is ahead stays so until others have caught
+ * up, asleep or not, and one that is behind stays so (the kernel's, fair.c: delayed
+ * dequeue and PLACE_LAG).
  */
 static inline u64 lag_at_wake(u64 ahead, u64 passed)
 {
@@ -110,8 +112,9 @@ static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
 
 /*
  * The slice, ns, of a task that asks for one of @asked where others have @slice: no longer
- * than it may be ahead of others, @lag. Without the test of eligibility, who asks for little
- * would run until its deadlines are as late, and then wait for all of it.
+ * than it may be ahead of others, @lag. Without the test of eligibility, a task
+ * with short requests would run until its deadlines are as late, and then wait for
+ * all of it.
  */
 static inline u64 slice_granted(u64 asked, u64 slice, u64 lag)
 {
@@ -128,9 +131,9 @@ static inline u64 vtime_deadline(u64 vtime, u64 burst, u64 slice, u64 weight)
 }
 
 /*
- * CPU time, ns, that is left of a @request after @ran ns: who is preempted goes on
- * with that and keeps its deadline, as in the paper above. 0 if it is over, or next
- * to nothing is left of it: then the task asks for a @slice again.
+ * CPU time, ns, that is left of a @request after @ran ns: a preempted task
+ * continues with that and keeps its deadline, as in the paper above. 0 if it is
+ * over, or next to nothing is left of it: then the task asks for a @slice again.
  */
 static inline u64 request_left(u64 request, u64 ran, u64 slice)
 {
@@ -177,7 +180,7 @@ static inline u64 turn_length(u64 request, u64 runnable, u64 starves)
 	return lesser(turn, request);
 }
 
-/* True if who waits @since is to run for that, before its deadline comes. */
+/* True if a task that waits @since is to run for that reason, whatever its deadline. */
 static inline bool is_late(u64 since, u64 now, u64 starves)
 {
 	/* Clocks of two CPUs may differ: it may wait since a moment to come. */
@@ -186,7 +189,7 @@ static inline bool is_late(u64 since, u64 now, u64 starves)
 
 /*
  * Since when a task is owed a turn that stops after it @ran, and @waited since then before
- * that: who is preempted as soon as it runs, waits on. 0 if that was a turn.
+ * that: a task that is preempted as soon as it runs still waits. 0 if that was a turn.
  */
 static inline u64 owed_turn(u64 owed, u64 waited, u64 ran)
 {
@@ -195,7 +198,7 @@ static inline u64 owed_turn(u64 owed, u64 waited, u64 ran)
 
 /*
  * True if the task that waits longest, @since, goes before those whose deadlines come:
- * in turns with them, so that who wakes up need not wait for a crowd, unless there is no
+ * in turns with them, so that a wakee need not wait for all of them, unless there is no
  * time left for that.
  */
 static inline bool late_goes_first(u64 since, u64 now, u64 starves, bool went_last)
@@ -205,8 +208,9 @@ static inline bool late_goes_first(u64 since, u64 now, u64 starves, bool went_la
 
 /*
  * A CPU's clock, after it stood at @vclock and a task of @vtime was picked there: it
- * never goes back, and not past the vtime of who is next, @head. Each of a few tasks of
- * little weight may be ahead of the others by seconds, and who wakes up is not to be.
+ * never goes back, and not past the vtime of the next task, @head. Each of a few
+ * tasks of little weight may be ahead of the others by seconds, and a wakee is not
+ * to be.
  */
 static inline u64 vclock_after(u64 vclock, u64 vtime, u64 head)
 {
@@ -242,7 +246,7 @@ static inline u64 protected_ns(u64 each, u64 nr, u64 weight, u64 wakee_weight, u
 }
 
 /*
- * The virtual time that a task got, of late: @served as of @ago ns, which fades linearly.
+ * The virtual time that a task got recently: @served as of @ago ns, which fades linearly.
  * Tasks of equal weight on whatever CPUs have got equally much if they had equal turns, and
  * what was long ago, or while others slept, is forgotten.
  */

@@ -4,14 +4,13 @@
  * Rajkumar, Lehoczky, "Priority Inheritance Protocols", IEEE ToC 1990) for
  * weights instead of priorities.
  *
- * A lock on which somebody waits has a slot. In it stands who holds the lock and
- * how many wait at each level; a level is a nice value, so the best waiter is
- * the highest bit of a word. A task that waits is an edge to a slot, and so is
- * the slot of a lock that such a task holds: it adds its own best level to that
- * slot. A change of the best level is thus passed on along slots alone, at most
- * DONATE_HOPS of them.
+ * A lock with waiters has a slot, which has the lock's holder and the number of
+ * waiters at each level; a level is a nice value, so the best waiter is the highest
+ * bit of a word. A task that waits is an edge to a slot, and so is the slot of a
+ * lock that such a task holds: it adds its own best level to that slot. A change of
+ * the best level is thus passed on along slots alone, at most DONATE_HOPS of them.
  *
- * Nothing is locked. An edge is one word, (slot, level), and whoever replaces it
+ * No lock is taken. An edge is one word, (slot, level), and whoever replaces it
  * moves exactly what it said from one count to another, so counts return to
  * what they were however updates interleave. In between a level may be seen too
  * high or too low, for the length of an update.
@@ -40,12 +39,12 @@ enum {
 struct lock_slot {
 	u64 id;    /* 48 bits of the lock's hash, and 16 that count its waiters */
 	u64 owner; /* fl_self() of the holder, 0 not known */
-	u64 mask;  /* levels at which somebody waits */
+	u64 mask;  /* levels with waiters */
 	u64 since; /* when the holder began to be waited for */
 	u64 used;  /* CPU time that this hold got since then, ns */
 	u64 hold;  /* average length of such a hold, ns, 0 unknown */
 	u32 out;   /* edge to the lock that the holder waits for, 0 none */
-	u32 payer; /* whom it is charged to (policy/quota.h), 0 nobody */
+	u32 payer; /* what it is charged to (policy/quota.h), 0 nothing */
 	u32 waiting[LEVEL_SLOTS];
 };
 
@@ -102,7 +101,7 @@ static inline void levels_remove(struct lock_slot *s, u32 level)
 }
 
 /*
- * The best level at which somebody waits, 0 if nobody does. Three that come and
+ * The best level with waiters, 0 if there are none. Three that come and
  * go at once may leave a bit behind, so its count has the last word.
  */
 static inline u32 levels_best(const struct lock_slot *s)
@@ -137,7 +136,7 @@ static inline u32 edge_level(u32 edge)
 	return edge & (LEVEL_SLOTS - 1);
 }
 
-/* What slot_get() says: it was refused, others wait there, or nobody did. */
+/* Results of slot_get(): refused, joined other waiters, or first. */
 enum slot_got { SLOT_NOT, SLOT_JOINED, SLOT_FIRST };
 
 /* Hash of the lock whose slot @s is. */
@@ -148,10 +147,10 @@ static inline u64 slot_hash(const struct lock_slot *s)
 
 /*
  * Take a reference on @s for the lock @hash (its low 16 bits are 0), if the slot is
- * that lock's, or was nobody's and is now. What is known of the hold before is over
- * where nobody waited: since then the lock was free, or nobody had use for the CPU time
- * that its holder was given. So the owner is not known, and time counts from now on.
- * Without @may_be_first it is taken only where somebody waits already.
+ * that lock's, or was free and is now. What is known of an earlier hold is dropped
+ * if there were no waiters: since then the lock was free, or the boost of its
+ * holder had no use. So the owner is not known, and time counts from now on.
+ * Without @may_be_first it is taken only where there are waiters already.
  */
 static inline enum slot_got slot_get(struct lock_slot *s, u64 hash, bool may_be_first)
 {
@@ -218,7 +217,7 @@ static inline u32 chain_update(struct lock_slot *slots, u32 from)
 	return hops;
 }
 
-/* The holder of @from waits for the lock of @edge now; 0: for none any more. */
+/* The holder of @from waits for the lock of @edge now; 0: no longer for any. */
 static inline void chain_link(struct lock_slot *slots, u32 from, u32 edge)
 {
 	struct lock_slot *s = &slots[in_range(from, FL_MAX_LOCKS)];
@@ -233,7 +232,7 @@ static inline void chain_link(struct lock_slot *slots, u32 from, u32 edge)
 		levels_remove(&slots[edge_slot(old)], edge_level(old));
 }
 
-/* Who holds the lock that @edge leads to; @edge is then the one that this lock's holder has. */
+/* The holder of the lock that @edge leads to; @edge is then the one that this lock's holder has. */
 static inline u64 chain_next(const struct lock_slot *slots, u32 *edge)
 {
 	const struct lock_slot *s = &slots[edge_slot(*edge)];
@@ -262,7 +261,7 @@ static inline bool chain_reaches(const struct lock_slot *slots, u32 edge, u64 se
 	return true;
 }
 
-/* Who holds the last of the locks that follow from @edge on, or the last that is looked at. */
+/* The holder of the last lock that follows from @edge on, or of the last that is looked at. */
 static inline u64 chain_end(const struct lock_slot *slots, u32 edge)
 {
 	u64 owner = 0;
@@ -322,10 +321,9 @@ static inline u64 donate_weight(u64 weight, u32 level)
 }
 
 /*
- * CPU time, ns, that a hold gets on others' terms at most: @most for the sake of
- * one with a higher level than the holder's own; @keep if there is none such, since
- * that is no inversion: what the holder gets then it has to do without later, so a
- * long hold is only made to happen in another order.
+ * Most boosted CPU time of a hold, ns: @most if a waiter's level is above the
+ * holder's own; else @keep, since that is no inversion: the holder pays the time
+ * back later, so the boost would only reorder a long hold.
  */
 static inline u64 donate_most(u32 level, u32 own, u64 keep, u64 most)
 {
@@ -345,7 +343,7 @@ static inline u64 donate_deadline(u64 deadline, u64 vclock, u64 request, u64 sli
 }
 
 /*
- * A task's allowance for time on others' terms, ns: @share of 1024 of the time
+ * A task's allowance of boosted time, ns: @share of 1024 of the time
  * that passes, up to @most. Over any time t it thus spends at most
  * @most + t * share / 1024, and one stretch more.
  */

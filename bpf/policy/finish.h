@@ -5,12 +5,12 @@
  *	finish = wait + run + migration + displaced + others
  *
  * wait: until the CPU is free for the task; run: the task's burst at the speed
- * the CPU has now, with the ramp that the burst itself brings; move: what
- * leaving its cache costs; displaced: how long the CPU's present task, once it is
- * back from its sleep, finds its CPU taken; others: what the active cores lose when one
- * more wakes up. The candidate with the smallest finish wins; of
- * equals the first, so callers put the nearer one first. What an idle CPU costs at
- * first is made up over many bursts: finish_rent().
+ * the CPU has now, with the ramp that the burst itself brings; migration: what leaving
+ * its cache costs; displaced: how long the CPU's present task, once it is back from its
+ * sleep, finds its CPU taken; others: what the active cores lose when one more wakes
+ * up. The candidate with the smallest finish wins; of equals the first, so callers put
+ * the nearer one first. What an idle CPU costs at first is made up over many bursts:
+ * finish_rent().
  */
 #ifndef __FREQLOCK_POLICY_FINISH_H
 #define __FREQLOCK_POLICY_FINISH_H
@@ -18,7 +18,7 @@
 #include "../intf.h"
 #include "learn.h"
 
-/* Longest time that the arithmetic tells apart, ns; above 2^31 squares would wrap. */
+/* Longest time that the arithmetic distinguishes, ns; above 2^31 squares would wrap. */
 #define FINISH_MAX_NS (1ULL << 31)
 
 /* @speed as something to divide by: 1..1024. */
@@ -80,7 +80,7 @@ static inline u64 finish_cold(u64 cold, u64 run)
 
 /*
  * What a burst of @run ns costs a task that is away from its CPU for @away ns
- * (0: not known, or for ever) and then wants it back. A parent that waits for
+ * (0: not known, or forever) and then wants it back. A parent that waits for
  * its child, or a writer for its reader, loses nothing; one that others wake
  * meanwhile does.
  */

@@ -2,7 +2,7 @@
 /*
  * In which order a CPU looks for work elsewhere. CPUs are in groups of at most
  * FL_GROUP_CPUS under one last-level cache, and a word for each group says which of them
- * have tasks in their queues: who has nothing to do reads a word for each group, and
+ * have tasks in their queues: a CPU with nothing to do reads a word for each group, and
  * not a line of each CPU.
  */
 #ifndef __FREQLOCK_POLICY_GROUPS_H

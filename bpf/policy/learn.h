@@ -10,7 +10,7 @@
 #include "verifier.h"
 
 enum {
-	/* Longer is not told apart: a second is for ever to a placement. */
+	/* Longer times are alike: to a placement, a second is forever. */
 	LEARN_MAX_NS = 1000 * 1000 * 1000,
 	/* Taken for a task of which nothing is known. */
 	LEARN_UNKNOWN_BURST_NS = 1000 * 1000,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who holds a lock, as far as its words in user memory tell: the mutexes of
+ * Who holds a lock, as far as its words in user memory show: the mutexes of
  * glibc, whose layout is part of its ABI (struct __pthread_mutex_s). The words
  * may be anything, since everything in user space sleeps in futexes; what is
  * not surely a mutex has no owner here. And the name that a lock has in the graph.
@@ -20,7 +20,7 @@ struct mutex_words {
 };
 
 enum {
-	/* Of a plain mutex: locked, and somebody waits. */
+	/* Of a plain mutex: locked, with waiters. */
 	MUTEX_CONTENDED = 2,
 	/* linux/futex.h, FUTEX_TID_MASK: the owner in words of robust and PI mutexes. */
 	FUTEX_TID = 0x3fffffff,
@@ -48,8 +48,8 @@ static inline bool mutex_is_shared(const struct mutex_words *m)
 }
 
 /*
- * TID of the owner of the mutex on which somebody waits for a value other than
- * @val, 0 if none can be told: it is no mutex, the owner is about to be written,
+ * TID of the owner of the mutex with a wait for a value other than
+ * @val, 0 if unknown: it is no mutex, the owner is about to be written,
  * or the word has changed already and the wait will not be.
  */
 static inline s32 mutex_owner(const struct mutex_words *m, u32 val)
@@ -84,8 +84,9 @@ enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT };
 #define LOCK_OF_KERNEL (FL_SLOT_REFS + 1ULL)
 
 /*
- * A lock's name in the graph, never 0. @key is drawn when the scheduler is loaded: who
- * chooses addresses and processes cannot tell which of them would have the same name.
+ * A lock's name in the graph, never 0. @key is drawn when the scheduler is loaded:
+ * choosing addresses and processes does not reveal which of them would have the
+ * same name.
  */
 static inline u64 lock_hash(u64 key, enum lock_space space, u64 addr, u32 tgid)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rules of the simple placement modes, one predicate each (papers/002,
- * section 4, for fork-local and fork-all; Gouicem et al., "Fewer Cores, More
- * Hertz", USENIX ATC 2020, for smove; Lawall et al., "OS Scheduling with Nest",
- * EuroSys 2022, for the warm set).
+ * The rules of the simple placement modes, one predicate each (Carver et al.,
+ * "Fork/Wait and Multicore Frequency Scaling", PLOS 2019, section 4, for fork-local
+ * and fork-all; Gouicem et al., "Fewer Cores, More Hertz", USENIX ATC 2020, for
+ * smove; Lawall et al., "OS Scheduling with Nest", EuroSys 2022, for the warm set).
  */
 #ifndef __FREQLOCK_POLICY_MODES_H
 #define __FREQLOCK_POLICY_MODES_H
@@ -45,7 +45,7 @@ static inline bool nest_is_warm(u64 now, u64 last_stop, u64 nest_idle_ns)
 	return last_stop && elapsed(last_stop, now) < nest_idle_ns;
 }
 
-/* Cost in ns of moving over a distance, by the knobs migrate_*_ns in @cost. */
+/* Migration cost in ns over a distance, by the knobs migrate_*_ns in @cost. */
 static inline u64 migration_cost(u32 distance, const u64 cost[FL_NR_DISTANCES])
 {
 	return cost[distance < FL_NR_DISTANCES ? distance : FL_FAR];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Times in buckets from which quantiles can be told: four buckets to a doubling,
+ * Times in buckets from which quantiles are computed: four buckets to a doubling,
  * so a bucket is at most a quarter wider than where it begins.
  */
 #ifndef __FREQLOCK_POLICY_PROFILE_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who may use how many slots of the wait-for graph, so that nobody takes all of them:
- * locks of the kernel have a part of the table of their own, and whoever is first to wait
- * for a lock has its slot charged to its process and its user until nobody waits any more.
+ * How many slots of the wait-for graph a process and a user may have, so that none takes
+ * all of them: locks of the kernel have a part of the table of their own, and a
+ * lock's slot is charged to the process and the user of its first waiter until
+ * there are no waiters.
  *
- * Charges are counted in places, by a hash with the key of lock.h; who meets another in
- * one shares the limit with it.
+ * Charges are counted in places, by a hash with the key of lock.h; two that meet in
+ * one share the limit.
  */
 #ifndef __FREQLOCK_POLICY_QUOTA_H
 #define __FREQLOCK_POLICY_QUOTA_H
@@ -81,7 +82,7 @@ static inline bool quota_take(struct lock_quota *q, u32 payer)
 }
 
 /*
- * A wait for the lock of @s is over. Who is the last to leave takes the charge away first
+ * A wait for the lock of @s is over. The last waiter to leave takes the charge away first
  * and puts it back if it was not the last after all: so it is always that of the slot's
  * present lock. With others in between each time, the slot's next lock may be charged to
  * the payer of this one.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How fast a CPU is by how recently it was busy: the recency model, for
- * machines that do not tell. Speed rises along a straight line while the CPU is
+ * machines that do not report it. Speed rises along a straight line while the CPU is
  * busy, and falls along one once it has been idle for a while (Gouicem et al., "Fewer Cores, More
  * Hertz", USENIX ATC 2020, section 2: 29 ms from
  * 1.25 to 3.00 GHz under load; the fall is an assumption, see the knob decay_us).
@@ -105,7 +105,7 @@ static inline u32 util_request(u32 util)
 #define RATIO_ONE   (1ULL << RATIO_SHIFT)
 /* A shorter interval gives a ratio of rounding errors. */
 #define RATIO_LEAST_CYCLES 10000
-/* Two days at 5 GHz; what is more comes from counters that began anew. */
+/* Two days at 5 GHz; what is more comes from counters that were reset. */
 #define RATIO_MOST_BITS 44
 
 struct speed_counters {
@@ -128,7 +128,7 @@ static inline u64 counters_ratio(struct speed_counters *last, u64 aperf, u64 mpe
 }
 
 /*
- * Full speed is the highest ratio of late: of what a machine once showed, by a sample that
+ * Full speed is the highest recent ratio: of what a machine once showed, by a sample that
  * read too high or with a turbo that it has no more, each RATIO_FORGETS_NS take a
  * 64th, half in seven minutes, down to the nominal frequency.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who is burning time waiting: the decision whether a task spins, from what
+ * Spinning: the decision whether a task burns time waiting, from what
  * ticks saw of it, and where a spinner is put while it gives way.
  *
  * A loop that waits for memory to change stands still: its instruction pointer
@@ -20,11 +20,11 @@
 enum {
 	SPIN_REGS = 32,         /* general registers and stack pointer, low halves */
 	SPIN_CODE = 64,         /* bytes of code that are looked at */
-	SPIN_BEFORE = 32,       /* of them, so many before the instruction pointer */
+	SPIN_BEFORE = 32,       /* of them, those before the instruction pointer */
 	SPIN_DRIFT = 1 << 16,   /* a register of a loop with PAUSE moves less than this, */
 	SPIN_APART_NS = 500000, /* of CPU time are between two ticks that count */
 	SPIN_LITTLE = 64,       /* and one of a loop with a compare-exchange */
-	SPIN_STORM = 8,         /* so many calls of sched_yield in a row are a storm, */
+	SPIN_STORM = 8,         /* calls of sched_yield in a row that are a storm, */
 	SPIN_YIELD_NS = 200000  /* with less CPU time than this between two */
 };
 

@@ -129,7 +129,7 @@ struct model {
 	struct model_task tasks[MODEL_TASK_SETS][MODEL_TASK_WAYS];
 	uint64_t task_uses;
 	uint64_t tasks_forgotten;
-	/* Told of each change of operating point; may be NULL. */
+	/* Called at each change of operating point; may be NULL. */
 	void (*speed_changed)(void *context, uint32_t cpu, uint64_t now, uint32_t speed);
 	/* The CPU begins to run, or to idle. */
 	void (*state_changed)(void *context, uint32_t cpu, uint64_t now, bool busy);

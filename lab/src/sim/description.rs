@@ -116,7 +116,7 @@ pub struct Migration {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cold {
-    /// So many instructions
+    /// This many instructions
     pub insns: u32,
     /// run at this speed, of 1024.
     pub speed: u32,

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cgroups_are_told_by_their_folders() {
+    fn cgroups_are_reported_by_their_folders() {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("system.slice/a.service");
         std::fs::create_dir_all(&inner).unwrap();

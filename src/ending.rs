@@ -40,7 +40,7 @@ pub enum Ending {
 }
 
 impl ExitInfo {
-    /// Tells a wanted end from a failure, in words for people.
+    /// Distinguishes a wanted end from a failure, in words for people.
     pub fn ending(&self) -> Ending {
         let said = match (self.reason.raw(), self.message.raw()) {
             ("", "") => "no reason given".into(),

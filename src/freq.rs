@@ -202,7 +202,7 @@ impl Counters {
 }
 
 /// Whether a kernel of that release lets a scheduler's programs call
-/// bpf_perf_event_read_value(), which nothing but its version tells.
+/// bpf_perf_event_read_value(), which only its version shows.
 fn schedulers_read_counters(release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());

@@ -49,7 +49,7 @@ impl Retired {
     }
 }
 
-/// The warning for who uses the name.
+/// The warning for a use of the name.
 impl fmt::Display for Retired {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { old, new, .. } = self;

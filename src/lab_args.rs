@@ -20,7 +20,7 @@ use crate::output::Format;
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompareArgs {
     /// Workloads, separated by commas; each is a folder of the bench folder
-    /// [default: all but those that a file only-when-named says to be too much]
+    /// [default: all without a file only-when-named]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub workloads: Vec<String>,
 
@@ -43,7 +43,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=1_000u32))]
     pub warmup: u32,
 
-    /// Begin no round that would end later than this; one is made in any case
+    /// Begin no round that would end later than this; at least one is made
     #[arg(long, value_name = "MINUTES", value_parser = whole(1..=10_000u64))]
     pub minutes: Option<u64>,
 
@@ -84,11 +84,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", requires = "machine", value_parser = whole(1..=1_000usize))]
     pub jobs: Option<usize>,
 
-    /// Take only so many CPUs of the simulated machine
+    /// Use only this many CPUs of the simulated machine
     #[arg(long, value_name = "N", requires = "machine", value_parser = whole(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
-    /// Moves of tasks cost what the simulated machine's file says
+    /// Migrations cost what the simulated machine's file says
     #[arg(long, requires = "machine")]
     pub migration_cost: bool,
 
@@ -102,7 +102,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "DIR", requires = "machine")]
     pub record: Option<PathBuf>,
 
-    /// A run that takes longer has failed
+    /// Fail a run that takes longer
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 }
@@ -149,11 +149,11 @@ pub enum MachineArgs {
     Check(CheckArgs),
 }
 
-/// Hold the times of a set of runs against the recorded ones
+/// Compare the times of a set of runs with the recorded ones
 ///
-/// Fails if one is another by a nanosecond, unless it is a kernel, a QEMU, a
-/// package of the guest or the agent that is another: then by what each
-/// scheduler takes beside the kernel's own.
+/// Fails if a time differs by a nanosecond. If the kernel, QEMU, a package of the
+/// guest or the agent is another one, the ratios to the kernel's own scheduler are
+/// compared instead.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckArgs {
     /// Which runs: a file of tests/times, without its ending
@@ -172,7 +172,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]
     pub jobs: Option<usize>,
 
-    /// Kill a machine after so many seconds of the host's time
+    /// Kill a machine after this many seconds of the host's time
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 }
@@ -202,7 +202,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Arch::X86_64)]
     pub arch: Arch,
 
-    /// Take only so many of the machine's CPUs
+    /// Use only this many of the machine's CPUs
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
@@ -219,11 +219,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub always_top: bool,
 
-    /// A task that moves runs slower at first, as the machine's file says
+    /// A task that migrates runs slower at first, as the machine's file says
     #[arg(long)]
     pub migration_cost: bool,
 
-    /// Start the command so much later
+    /// Start the command later by this
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = whole(0..=1_000_000_000u64))]
     pub shift_us: u64,
 
@@ -232,7 +232,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole(1..=10_000_000u64))]
     pub limit_s: u64,
 
-    /// Kill the machine after so many seconds of the host's time
+    /// Kill the machine after this many seconds of the host's time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
 

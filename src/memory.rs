@@ -196,7 +196,7 @@ impl MapUse {
 const ELEMENT: u64 = 72;
 const OWNER: u64 = 192;
 
-/// The size of the piece of memory that the kernel takes for so many bytes.
+/// The size of the piece of memory that the kernel takes for this many bytes.
 fn slab(bytes: u64) -> u64 {
     match bytes {
         65..=96 => 96,

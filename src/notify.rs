@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tells systemd how far the scheduler is (sd_notify(3)), where a unit of Type=notify has
+//! Reports to systemd how far the scheduler is (sd_notify(3)), where a unit of Type=notify has
 //! started it.
 
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ pub enum State<'a> {
 }
 
 /// Does nothing where nobody asked for it.
-pub fn tell(state: State) -> io::Result<()> {
+pub fn announce(state: State) -> io::Result<()> {
     match std::env::var_os("NOTIFY_SOCKET") {
         Some(address) => send(address, message(state).as_bytes()),
         None => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Whole numbers on the command line, within bounds that the error tells.
+//! Whole numbers on the command line, within bounds that the error names.
 
 use clap::builder::TypedValueParser;
 use std::fmt::Display;
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_such_number_is_told_the_bounds() {
+    fn what_is_no_such_number_is_refused_with_the_bounds() {
         assert_eq!(parse("7", &(1..=8u32)), Ok(7));
         for bad in ["0", "9", "-1", "x", "", "1.5", "99999999999999999999"] {
             let why = parse(bad, &(1..=8u32)).unwrap_err();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What commands say. Nothing here panics where it cannot be written, as the macros of
-//! the standard library do: a full disk or a closed pipe is no fault of the program. And
-//! nothing but line ends acts on a terminal, whatever was forgotten before
-//! ([`crate::foreign`]).
+//! The output of commands. Nothing here panics if it cannot be written, as the
+//! macros of the standard library do: a full disk or a closed pipe is no fault of
+//! the program. And nothing but line ends acts on a terminal, even if it was not
+//! escaped before ([`crate::foreign`]).
 
 use crate::foreign;
 use ratatui::crossterm::terminal;
@@ -21,7 +21,7 @@ pub struct Format {
 /// Why a command could not print.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Who read it has had enough: nothing that one needs to be told.
+    /// The reader closed it: that needs no message.
     #[error("standard output is closed")]
     Closed,
     /// A full disk, for example.
@@ -95,7 +95,7 @@ pub fn end_by(error: &clap::Error) -> ! {
     }
 }
 
-/// How a program ends that failed with `error`: it is told, with the status that it has.
+/// How a program ends that failed with `error`: it is printed, with its exit status.
 pub fn failed(error: &anyhow::Error, status: impl FnOnce() -> ExitCode) -> ExitCode {
     // As `scx_freqlock knobs | head` does.
     if let Some(Error::Closed) = error.downcast_ref() {
@@ -106,7 +106,7 @@ pub fn failed(error: &anyhow::Error, status: impl FnOnce() -> ExitCode) -> ExitC
     status()
 }
 
-/// A line on standard error, for people; where it cannot be written, they are not told.
+/// A line on standard error, for people; where it cannot be written, it is lost.
 pub fn say(line: impl std::fmt::Display) {
     drop(write_line(&mut io::stderr(), line));
 }

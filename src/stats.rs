@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler tells over its scx_stats socket, and those who ask there.
+//! What the scheduler reports over its scx_stats socket, and its clients.
 
 use crate::foreign::Foreign;
 use crate::locks::{LockProfile, LockProfiles};
@@ -68,7 +68,7 @@ pub mod target {
     pub const CPUS: &str = "cpus";
 }
 
-/// Why the running scheduler did not tell.
+/// Why the running scheduler did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No sched_ext scheduler is loaded.
@@ -97,7 +97,7 @@ impl Error {
 
 type Data = StatsServerData<Request, Response>;
 
-/// What is told of a target: the scheduler's answer to a request, of the same name.
+/// The report of a target: the scheduler's answer to a request, of the same name.
 macro_rules! answer {
     ($name:ident) => {
         Box::new(|_, channels| match ask(channels, Request::$name)? {
@@ -226,7 +226,7 @@ pub fn monitor(interval: Duration) -> anyhow::Result<()> {
     Ok(running()?)
 }
 
-/// A scheduler that does not come back for so long has ended.
+/// A scheduler that does not come back within this time has ended.
 const GONE: Duration = Duration::from_secs(5);
 
 fn print_until(interval: Duration, is_over: impl FnMut() -> bool) -> anyhow::Result<()> {

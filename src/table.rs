@@ -113,7 +113,7 @@ pub struct TaskStatLine {
 }
 
 impl TaskStatLine {
-    /// The agent's name for it, which tells the unit.
+    /// The agent's name for it, with the unit.
     fn field(&self) -> String {
         format!("{}{}", self.name, if self.is_time { "_ns" } else { "" })
     }
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statistic_of_tasks_tells_its_unit() {
+    fn a_statistic_of_tasks_says_its_unit() {
         let text = "TASK_STAT(run, ns, \"On a CPU\")\nTASK_STAT(moved, count, \"Moves\")";
         let stats = parse_task_stats("t.h", text).unwrap();
         let source = task_stats_source(&stats);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_told_in_utc() {
+    fn seconds_are_reported_in_utc() {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(1_000_000_000), "2001-09-09T01:46:40Z");
     }

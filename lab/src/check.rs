@@ -85,15 +85,15 @@ impl Outcome {
     }
 
     /// That it has all that the cases want, in words.
-    fn told(&self, cases: &[&Case]) -> Result<String, String> {
-        let mut told = Vec::new();
+    fn text(&self, cases: &[&Case]) -> Result<String, String> {
+        let mut parts = Vec::new();
         for case in cases {
-            told.push(match &case.metric {
+            parts.push(match &case.metric {
                 Some(name) => format!("{name} {}", self.figure(case)?),
                 None => verdict::ms(self.figure(case)?),
             });
         }
-        Ok(told.join(", "))
+        Ok(parts.join(", "))
     }
 }
 
@@ -233,12 +233,12 @@ impl Check<'_> {
                 let Some(ran) = ran else { return };
                 done += 1;
                 let name = wanted.setup.name(wanted.seed);
-                let told = match &ran.result {
-                    Ok(outcome) => outcome.told(&self.served(wanted)),
+                let text = match &ran.result {
+                    Ok(outcome) => outcome.text(&self.served(wanted)),
                     Err(reason) => Err(reason.clone()),
                 };
-                let told = told.unwrap_or_else(|reason| format!("failed: {reason}"));
-                output::say(format_args!("[{done}/{total}] {name}: {told}"));
+                let text = text.unwrap_or_else(|reason| format!("failed: {reason}"));
+                output::say(format_args!("[{done}/{total}] {name}: {text}"));
             },
         )
         .into_iter()
@@ -253,7 +253,7 @@ impl Check<'_> {
         command.extend_from_slice(&setup.parameters);
         command.push(format!("{}/bench/{}/run", guest::FOLDER, setup.workload));
         let (sender, events) = mpsc::channel();
-        self.interrupt.tell(sender.clone());
+        self.interrupt.notify(sender.clone());
         let outcome = self
             .base
             .scheduler(&setup.scheduler)
@@ -348,9 +348,9 @@ mod tests {
     fn a_run_serves_all_cases_of_its_setup() {
         let cases = cases();
         let all = runs(&cases);
-        let told: Vec<_> = all.iter().map(|run| run.setup.name(run.seed)).collect();
+        let text: Vec<_> = all.iter().map(|run| run.setup.name(run.seed)).collect();
         assert_eq!(
-            told,
+            text,
             [
                 "m, w, eevdf, seed 1",
                 "m, w, auto, seed 1",
@@ -381,11 +381,11 @@ mod tests {
     #[test]
     fn a_metric_that_is_not_printed_is_named() {
         let (p99, time) = (case("off", Some("p99"), &[0.0]), case("off", None, &[0.0]));
-        let told = outcome(1_500_000, 2.5).told(&[&p99, &time]);
-        assert_eq!(told.unwrap(), "p99 2.5, 1.500000 ms");
+        let text = outcome(1_500_000, 2.5).text(&[&p99, &time]);
+        assert_eq!(text.unwrap(), "p99 2.5, 1.500000 ms");
         let absent = case("off", Some("p50"), &[0.0]);
         assert_eq!(
-            outcome(1, 2.5).told(&[&p99, &absent]).unwrap_err(),
+            outcome(1, 2.5).text(&[&p99, &absent]).unwrap_err(),
             "printed no metric p50, but p99, requests"
         );
         let ran = Ran {

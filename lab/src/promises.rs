@@ -124,11 +124,11 @@ fn promises() -> Vec<Promise> {
             read: children,
         },
         Promise {
-            words: "a child moved by its timer runs, after that (p99)",
+            words: "a child migrated by its timer runs, after that (p99)",
             wanted: format!("<= {SMOVE_US} us"),
-            situation: "moved",
+            situation: "migrated",
             scheduler: "smove",
-            read: moved,
+            read: migrated,
         },
         Promise {
             words: "nice 0, 5, -5 on one CPU: share off its weight",
@@ -390,13 +390,13 @@ fn children(path: &Path) -> Result<Figure, Error> {
     ))
 }
 
-fn moved(path: &Path) -> Result<Figure, Error> {
+fn migrated(path: &Path) -> Result<Figure, Error> {
     Ok(observed(path)?.map_or_else(
         |invalid| invalid,
         |r| {
-            let (timer, ran) = (r.forks.moved_us, r.forks.moved_to_run_us);
+            let (timer, ran) = (r.forks.migrated_us, r.forks.migrated_to_run_us);
             if ran.count == 0 {
-                return Figure::unknown("no child was moved");
+                return Figure::unknown("no child was migrated");
             }
             Figure::new(
                 format!(

@@ -340,9 +340,9 @@ mod tests {
                 "m, w, p99, off has a value that no workload may print",
             ),
         ] {
-            let told = with(figures).unwrap_err();
-            assert!(told.contains("times.toml: "), "{told}");
-            assert!(told.contains(error), "{figures:?}: {told}");
+            let message = with(figures).unwrap_err();
+            assert!(message.contains("times.toml: "), "{message}");
+            assert!(message.contains(error), "{figures:?}: {message}");
         }
     }
 

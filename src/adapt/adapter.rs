@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is tried when, and which modes are in force: a state machine over slots, which
-//! is told the time and reads the sums of each context.
+//! takes the time and reads the sums of each context.
 
 use super::pace::{Budget, Pace};
 use super::score::Done;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Decisions that are kept to be printed.
 const REMEMBERED: usize = 100;
-/// While nothing is on trial, loads are looked at once in so many slots.
+/// While nothing is on trial, loads are looked at once in this many slots.
 const LOOK_SLOTS: u32 = 5;
 /// The order of slots is as if drawn, and the same each time.
 const SEED: u64 = 5;
@@ -155,7 +155,7 @@ impl Adapter {
         self.next = (!self.members.is_empty()).then_some(now);
     }
 
-    /// The sums begin anew, or mean others: the trial under way is made again later.
+    /// The sums start again, or mean something else: the present trial is repeated later.
     pub fn interrupt(&mut self, now: Instant) {
         if let Some(running) = self.running.take() {
             if let Some(member) = self.members.get_mut(running.member) {
@@ -317,7 +317,7 @@ impl Adapter {
         Some(decision)
     }
 
-    /// What is told of each context and of past decisions, as of `now`.
+    /// The state of each context and past decisions, as of `now`.
     pub fn status(&self, now: Instant, tuning: &Tuning) -> Status {
         let member = |(at, member): (usize, &Member)| {
             let running = self.running.as_ref().filter(|r| r.member == at);

@@ -9,10 +9,10 @@
 //! bounds the time on trial. `adapter` is all of that together: it decides, and knows
 //! neither BPF nor a clock; `view` is what people and scripts get to see of it.
 //!
-//! Who takes part: the tasks in no context, and each context that sets no `mode`, each
+//! What takes part: the tasks in no context, and each context that sets no `mode`, each
 //! with a mode of its own. What somebody has set is left alone: a context with a `mode`,
 //! and from `set mode=` on until its `undo` all others. All of them begin with the mode
-//! given, which is among the candidates; it is in force again for whoever is pinned.
+//! given, which is among the candidates; pinned contexts go back to it.
 
 mod adapter;
 mod pace;
@@ -41,6 +41,6 @@ pub struct Group {
     pub name: String,
     /// The mode that they have without trials.
     pub given: Mode,
-    /// Who has set that, if it is to stay.
+    /// What has set that, if it is to stay.
     pub pinned: Option<String>,
 }

@@ -6,13 +6,13 @@
 use super::score::Done;
 use std::time::{Duration, Instant};
 
-/// A context rests for so many times what a round of trials takes.
+/// How long a context rests, in rounds of trials.
 const REST: u32 = 8;
-/// Each round without a change doubles that, so many times at most.
+/// Each round without a change doubles that, at most this many times.
 const MOST_DOUBLED: u32 = 6;
-/// A load is judged by so many looks at once, so that it may come in bursts.
+/// A load is judged by this many looks at once, so that it may come in bursts.
 const LOOKS: u32 = 10;
-/// And is another one when it has this many times the work, or takes so much longer or
+/// And is another one when it has this many times the work, or takes longer by this or
 /// less long to do it.
 const OTHER_LOAD: f64 = 2.0;
 const OTHER_SCORE: f64 = 1.5;

@@ -13,7 +13,7 @@
 //!
 //! What it does not see: caches, since work is time times frequency and not
 //! instructions; what a task waits for asleep but for inversions, as a disk or another
-//! task; spinning that is not found; and power. Where no source tells how fast CPUs
+//! task; spinning that is not found; and power. Where no source shows how fast CPUs
 //! are, speeds are those of a model, and where that says that they never change, only
 //! waiting counts. Tasks of other contexts are in it as far as they are waited for: a
 //! mode that is good for one context at another's cost is good by this score.

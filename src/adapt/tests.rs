@@ -270,7 +270,7 @@ fn new_contexts_and_new_sums_end_a_trial_without_a_trace() {
 }
 
 #[test]
-fn the_latest_decisions_are_kept_and_told() {
+fn the_latest_decisions_are_kept_and_reported() {
     let mut world = World::new(Mode::Auto, vec![Load::new(0.05, |_| 1.5)], 1);
     for _ in 0..200 {
         world.loads[0].cpus = 8.0 - world.loads[0].cpus;

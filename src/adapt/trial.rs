@@ -13,7 +13,7 @@ use fastrand::Rng;
 
 /// Pairs of a whole trial.
 pub const PAIRS: usize = 10;
-/// So many of them may speak against a candidate that is taken.
+/// How many of them may speak against a candidate that is taken.
 pub const MOST_AGAINST: usize = 1;
 /// Pairs in which there was too little to do, until a trial ends for that.
 const MOST_VOID: usize = 5;
@@ -62,7 +62,7 @@ impl Trial {
         self.candidate_first == self.first.is_none()
     }
 
-    /// A slot is over, with this score. Without one its pair is made anew.
+    /// A slot is over, with this score. Without one its pair is repeated.
     pub fn end_slot(&mut self, score: Option<f64>, rng: &mut Rng) {
         match (self.first.take(), score) {
             (_, None) => self.void += 1,

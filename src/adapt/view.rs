@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is told of trials: each decision as a line, and all of it as a table.
+//! Reports of trials: each decision as a line, and all of it as a table.
 
 use crate::units::utc;
 use comfy_table::{presets, Table};

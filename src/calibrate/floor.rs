@@ -16,7 +16,7 @@ use std::time::Duration;
 const STEADY: u64 = FULL * 92 / 100;
 /// CPUs that are measured at the same time.
 const CPUS: usize = 3;
-/// So often, on other CPUs each time where there are enough.
+/// Rounds, on other CPUs each time where there are enough.
 const ROUNDS: usize = 3;
 /// A guess: most cores reach their lowest frequency within it.
 const COOL: Duration = Duration::from_millis(100);

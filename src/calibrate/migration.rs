@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a move costs a task: after it the caches are cold, and the first passes
-//! over its data take longer. A thread is moved to and fro between two CPUs at
+//! The migration cost of a task: after a migration the caches are cold, and the first passes
+//! over its data take longer. A thread is migrated to and fro between two CPUs at
 //! each distance that the machine has, and what those passes take beyond the
 //! later ones is the cost.
 
@@ -22,28 +22,28 @@ const LINES: usize = DATA_BYTES / LINE_BYTES;
 const STRIDE: usize = 1237;
 /// Rounds over the data in a pass: some 20 us at 3 GHz.
 const ROUNDS: usize = 4;
-/// Passes after a move, some 2 ms: far less than cores take to cool (10 ms and
+/// Passes after a migration, some 2 ms: far less than cores take to cool (10 ms and
 /// more before the E7-8870 v4 slows down, machine/e7-8870v4.toml).
 const PASSES: usize = 96;
 /// On a slow machine, as an emulated one, as many as fit, but not fewer than these.
 const STAY: Duration = Duration::from_millis(4);
 const LEAST_PASSES: usize = 8;
-/// Moves to each of the two CPUs that are timed.
+/// Migrations to each of the two CPUs that are timed.
 const MIGRATIONS: usize = 12;
-/// As long on each CPU before, for it to get fast: 29 ms from the lowest to the
+/// For as long on each CPU before that, for it to get fast: 29 ms from the lowest to the
 /// highest speed on the E7-8870 v4 (Gouicem et al., USENIX ATC 2020, section 2).
 const WARM: Duration = Duration::from_millis(40);
-/// A pass is a cold one if it takes so much longer than usual: turbo that comes and
+/// A pass is cold if it takes longer than usual by this factor: turbo that comes and
 /// goes makes less of a difference.
 const COLD: f64 = 1.25;
 /// As many after the cold ones show what they would have taken: later on the CPU
 /// may have another speed.
 const COMPARED: usize = 8;
-/// Where less than this is lost nothing was measured: the kernel's own work at a
-/// move costs as much.
+/// Where less than this is lost nothing was measured: the kernel's own work for a
+/// migration costs as much.
 const LEAST: Duration = Duration::from_micros(1);
 
-/// ns that a move costs, by `enum fl_distance`; none where the machine has no such
+/// Cost of a migration, ns, by `enum fl_distance`; none where the machine has no such
 /// distance, or nothing could be seen.
 pub type MigrationCosts = [Option<u64>; NR_DISTANCES];
 
@@ -76,7 +76,7 @@ fn pair(layout: &Layout, distance: u32, may: impl Fn(usize) -> bool) -> Option<(
         .find(|&(a, b)| a != b && layout.distance(a, b) == distance)
 }
 
-/// Times of the passes after each move.
+/// Times of the passes after each migration.
 fn time_migrations(a: usize, b: usize, data: &mut [u64]) -> Option<Vec<Vec<Duration>>> {
     for cpu in [a, b] {
         stay_on(cpu)?;
@@ -117,8 +117,8 @@ fn pass(data: &mut [u64]) {
     black_box(data);
 }
 
-/// What the first passes after a move take beyond those that follow, in ns; of each
-/// pass the median over all moves, since interrupts hit one or the other.
+/// What the first passes after a migration take beyond those that follow, in ns; of each
+/// pass the median over all migrations, since interrupts hit one or the other.
 fn cost(moves: &[Vec<Duration>]) -> Option<u64> {
     let passes = moves.iter().map(Vec::len).min()?;
     let typical: Vec<Duration> = (0..passes)
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn the_passes_before_it_is_warm_again_count() {
         let cold = us(&[50, 30, 20, 20, 20, 20]);
-        // One move was interrupted twice.
+        // One migration was interrupted twice.
         let disturbed = us(&[90, 30, 20, 20, 80, 20]);
         let moves = [cold.clone(), disturbed, cold.clone()];
         assert_eq!(cost(&moves), Some(40_000));
-        // What comes after is not the move's.
+        // What comes after is not the migration's.
         assert_eq!(cost(&[us(&[30, 20, 40, 20, 20, 20, 20, 20])]), Some(10_000));
     }
 

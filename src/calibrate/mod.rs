@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is measured of the machine at start, because nothing tells it: how slow
+//! What is measured of the machine at start, because nothing reports it: how slow
 //! a CPU is after it has been idle and for how long (`floor`), what active cores lose to
-//! each other (`turbo`), and what a move costs a task (`migration`). All time equal chunks of
+//! each other (`turbo`), and what a migration costs a task (`migration`). All time equal chunks of
 //! work (`chunks`).
 
 mod chunks;
@@ -24,7 +24,7 @@ pub struct Measured {
     /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
-    /// What a move costs; each distance is none where it could not be measured.
+    /// What a migration costs; each distance is none where it could not be measured.
     pub migration: MigrationCosts,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The first core gets warm: 29 ms from the lowest to the highest speed
 /// on the E7-8870 v4 (Gouicem et al., USENIX ATC 2020, section 2).
 const WARM: Duration = Duration::from_millis(40);
-/// For how long is timed with so many cores, after as long for the change to come.
+/// How long each number of cores is timed, after as long for the change to take effect.
 const STEP: Duration = Duration::from_millis(4);
 /// Each from many cores to one: a core that others woke beside it slows down at once,
 /// and takes a while to recover.
@@ -24,7 +24,7 @@ const STEPS: u32 = 524_288;
 const NOISE: f64 = 0.02;
 /// From here up nothing is lost to other cores.
 const STEADY: f64 = 0.95 * FULL as f64;
-/// Numbers of active cores that are tried, as far as there are so many; what is
+/// Numbers of active cores that are tried, as far as there are as many; what is
 /// between two of them is on the line between, what is beyond as the last.
 const COUNTS: [usize; 9] = [1, 2, 3, 4, 6, 8, 16, 32, 64];
 

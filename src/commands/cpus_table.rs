@@ -46,7 +46,7 @@ pub struct CpusArgs {
 enum Error {
     #[error("there is no process {0}")]
     NoProcess(u32),
-    #[error("process {0} is a thread of the kernel, of which nothing is told")]
+    #[error("process {0} is a thread of the kernel, for which there are no figures")]
     Kernel(u32),
     #[error("there is no cgroup {0} in the hierarchy of the cpu controller")]
     NoCgroup(Foreign),
@@ -64,9 +64,9 @@ fn age(duration: Duration) -> String {
     time(duration.as_nanos() as u64)
 }
 
-/// What is told, CPUs.
+/// What can be counted on, in CPUs.
 #[derive(Debug, Serialize)]
-struct Told {
+struct Count {
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,15 +90,15 @@ struct Told {
 
 /// Prints it; errors where the process, the cgroup or a fresh page is missing.
 pub fn print(args: &CpusArgs) -> Result<()> {
-    let told = match (args.pid, &args.cgroup) {
+    let count = match (args.pid, &args.cgroup) {
         (Some(pid), _) => of_process(pid)?,
         (None, Some(cgroup)) => of_cgroup(cgroup)?,
         (None, None) => bail!("neither a process nor a cgroup is named"),
     };
-    output::show(args.format.json, &told, Told::text)
+    output::show(args.format.json, &count, Count::text)
 }
 
-fn of_process(pid: u32) -> Result<Told> {
+fn of_process(pid: u32) -> Result<Count> {
     let process = Process::new(pid as i32).map_err(|_| Error::NoProcess(pid))?;
     let status = process.status().map_err(|_| Error::NoProcess(pid))?;
     // It may be a thread of one.
@@ -126,15 +126,15 @@ fn of_process(pid: u32) -> Result<Told> {
     let cgroup = (hierarchy.as_ref()).and_then(|h| h.cgroup_of(tgid).ok()?);
     let limit = limit(&hierarchy, cgroup.as_deref());
     let ProcessEntry { figures, .. } = entry;
-    Ok(Told {
+    Ok(Count {
         pid: Some(tgid),
         command: Some(status.name.into()),
         allowed: Mask::of_process(tgid, MOST).map(|mask| mask.to_string()),
-        ..Told::new(cgroup.map(Foreign::from), figures, limit, &page, now)
+        ..Count::new(cgroup.map(Foreign::from), figures, limit, &page, now)
     })
 }
 
-fn of_cgroup(cgroup: &str) -> Result<Told> {
+fn of_cgroup(cgroup: &str) -> Result<Count> {
     let (page, now) = page()?;
     let hierarchy = Hierarchy::find();
     let id = hierarchy.as_ref().and_then(|h| h.id(cgroup));
@@ -149,14 +149,14 @@ fn of_cgroup(cgroup: &str) -> Result<Told> {
     };
     let CgroupEntry { figures, .. } = page.cgroups[place];
     let limit = limit(&hierarchy, Some(cgroup));
-    Ok(Told::new(Some(cgroup.into()), figures, limit, &page, now))
+    Ok(Count::new(Some(cgroup.into()), figures, limit, &page, now))
 }
 
 /// The page, if somebody writes it, and when it was read.
 fn page() -> Result<(Contents, Duration)> {
     let page = match Contents::read(Path::new(PATH)) {
         Err(_) if !Path::new(PATH).exists() => {
-            // Anybody may ask for the page, but not for what the scheduler tells.
+            // Anybody may ask for the page, but not for what the scheduler reports.
             stats::running()?;
             Contents::read(Path::new(PATH))?
         }
@@ -166,7 +166,7 @@ fn page() -> Result<(Contents, Duration)> {
     let Some(old) = page.stale(now) else {
         return Ok((page, now));
     };
-    // Nothing else tells one that stands still from one that is gone.
+    // Nothing else distinguishes one that stands still from one that is gone.
     stats::running()?;
     let agent = page.agent;
     Err(Error::Stale { old, agent }.into())
@@ -176,7 +176,7 @@ fn limit(hierarchy: &Option<Hierarchy>, cgroup: Option<&str>) -> Option<Limit> {
     hierarchy.as_ref()?.limit(cgroup?)
 }
 
-impl Told {
+impl Count {
     fn new(
         cgroup: Option<Foreign>,
         figures: Figures,
@@ -270,13 +270,13 @@ mod tests {
             ..Default::default()
         };
         let now = Duration::from_millis(1020);
-        let told = Told {
+        let count = Count {
             pid: Some(7),
             command: Some("pool".into()),
             allowed: Some("0-3".into()),
-            ..Told::new(Some("/a/b".into()), figures, Some(limit), &page, now)
+            ..Count::new(Some("/a/b".into()), figures, Some(limit), &page, now)
         };
-        let text = told.text();
+        let text = count.text();
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|l| l.split_whitespace().collect())
@@ -290,7 +290,7 @@ mod tests {
         );
         assert_eq!(lines[4].join(" "), "can count on 1.500");
         assert_eq!(lines[5].join(" "), "in the 100 ms that ended 20.0 ms ago");
-        let json = serde_json::to_value(&told).unwrap();
+        let json = serde_json::to_value(&count).unwrap();
         assert_eq!(json["quota_of"], "/a");
         assert_eq!(json["age_ns"], 20_000_000);
     }

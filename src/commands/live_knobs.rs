@@ -15,7 +15,7 @@ use serde::Serialize;
 
 /// Change knobs of the running scheduler
 ///
-/// All that are named are changed, or none of them.
+/// Either all named knobs are changed, or none.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// `mode`, or a knob as `scx_freqlock knobs` lists it, and its new value
@@ -29,7 +29,7 @@ pub struct SetArgs {
 
 /// Print the values of knobs of the running scheduler
 ///
-/// As set takes them.
+/// In the form that set takes.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Those to print; without any, all
@@ -114,7 +114,7 @@ impl Serialize for Values {
 
 /// Print the modes that --adapt has found for each context
 ///
-/// And what it tries now, and its latest decisions.
+/// Also what it tries now, and its latest decisions.
 #[derive(Debug, Args)]
 pub struct AdaptArgs {
     /// Text or JSON.
@@ -134,7 +134,7 @@ fn adaptive() -> Result<Box<Status>> {
     }
 }
 
-/// Prints the changes that could be taken back, with who made them and when.
+/// Prints the changes that can be undone, with who made them and when.
 pub fn changes(format: &Format) -> Result<()> {
     match ask(&Request::Changes)? {
         Answer::Changes(changes) => print_changes(format, &changes),

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 /// Print the locks that tasks waited for
 ///
-/// That is how long, and what became of the holders. Of a lock is known when a task sleeps for it and its holder can be told, or what
-/// its threads say by hints. Times are of waits that are over;
-/// p50 and p99 are up to a quarter too long.
+/// For each: how long, and what became of the holders. A wait counts when a task
+/// sleeps for a lock whose holder is known, or when its threads report it by hints.
+/// Times are of waits that are over; p50 and p99 are up to a quarter too long.
 #[derive(Debug, clap::Args)]
 pub struct LocksArgs {
-    /// Print what happened in each so many seconds, until interrupted, instead of
+    /// Print what happened in each interval of this many seconds, until interrupted, instead of
     /// what happened since the scheduler started
     #[arg(long, value_name = "SECONDS", value_parser = interval::of_reports)]
     pub interval: Option<Duration>,
@@ -55,7 +55,7 @@ pub struct Choice {
     #[arg(long, value_enum, default_value_t = Sort::Total)]
     pub sort: Sort,
 
-    /// So many locks at most
+    /// Print at most this many locks
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(0..=usize::MAX))]
     pub top: usize,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock status`: which scheduler is in charge, and of ours how it runs. What the
-//! kernel tells, anybody is told; the rest is told to root.
+//! kernel reports is for anybody; the rest is for root.
 
 use crate::control::{ask, unexpected, Answer, Request, Running};
 use crate::foreign::Foreign;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_schedules_is_told_in_one_line() {
+    fn who_schedules_is_reported_in_one_line() {
         for (status, words) in [
             (status(None, None, false), "has no sched_ext"),
             (status(Some("disabled"), None, false), "the kernel's own"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_as_exactly_as_it_matters() {
+    fn time_is_reported_as_exactly_as_it_matters() {
         for (seconds, text) in [
             (0, "0 s"),
             (61, "1 min 1 s"),

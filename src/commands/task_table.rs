@@ -30,7 +30,7 @@ pub struct ReportArgs {
               .try_map(|name| Order::of(&name).ok_or("no such column")))]
     pub sort: Order,
 
-    /// So many lines at most
+    /// Print at most this many lines
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(0..=usize::MAX))]
     pub top: usize,
 
@@ -50,7 +50,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "interval")]
     pub since: Option<PathBuf>,
 
-    /// Print what came in each so many seconds, until interrupted
+    /// Print what came in each interval of this many seconds, until interrupted
     #[arg(long, value_name = "SECONDS", value_parser = interval::of_reports)]
     pub interval: Option<Duration>,
 

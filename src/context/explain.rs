@@ -155,7 +155,7 @@ impl fmt::Display for Explained {
                 let name = (found.name.as_ref()).map_or(String::new(), |name| format!(" `{name}`"));
                 writeln!(
                     f,
-                    "context {} of {}{name} ({}:{}), the first of which all is so:",
+                    "context {} of {}{name} ({}:{}), the first that matches:",
                     found.number, self.contexts, self.file, found.line
                 )?;
                 for why in &found.why {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Files of contexts, read strictly: whatever is not known or cannot be meant is an
-//! error that says where, and what would do.
+//! Files of contexts, read strictly: whatever is unknown or makes no sense is an
+//! error that says where, and what would be right.
 
 use super::entry::{Context, Contexts, Value, MAX_CONTEXTS};
 use super::rule::Rule;
@@ -32,7 +32,7 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It says what cannot be meant.
+    /// Its contents make no sense.
     #[error("{}:{wrong}", foreign::path(path))]
     Wrong {
         /// As it was named.
@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 impl Contexts {
-    /// Reads a file; what is wrong with it is told with line and column.
+    /// Reads a file; what is wrong with it is reported with line and column.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let text = read(path).map_err(|source| Error::Read {
             path: path.into(),
@@ -62,7 +62,7 @@ impl Contexts {
     }
 }
 
-/// A file that is longer is none of ours.
+/// A longer file is not a file of contexts.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// What is wrong, and where: line and column count from 1, the latter in characters.
@@ -82,7 +82,7 @@ impl fmt::Display for Wrong {
 /// The text of a file. Errors where it is no text, or longer than any such file.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    // Who opens a pipe for reading waits for who writes, but for this.
+    // Without this, opening a pipe for reading would wait for a writer.
     let file = (File::options().read(true))
         .custom_flags(nix::libc::O_NONBLOCK)
         .open(path)?;

@@ -148,9 +148,9 @@ fn any_file_is_taken_wholly_or_changes_nothing() {
             settings.answer(&Request::Reload, Peer::default(), 1, |_| Ok(None))
         };
         match reload(&mut settings) {
-            Answer::Reloaded(told) => {
+            Answer::Reloaded(text) => {
                 let count = format!("contexts: {}", settings.contexts().len());
-                prop_assert!(told.starts_with(&count), "{}", told);
+                prop_assert!(text.starts_with(&count), "{}", text);
                 prop_assert_ne!(given(&settings).0, before.0, "tasks are to look again");
                 judge(&settings)?;
             }

@@ -55,7 +55,7 @@ impl InForce {
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// These modes are in force rather than the given ones. Policies are told so where they
+    /// These modes are in force rather than the given ones. Policies get them where they
     /// stand, which needs no new look at any task.
     pub fn choose(&mut self, chosen: BTreeMap<u32, Mode>) {
         self.chosen = chosen;
@@ -97,7 +97,7 @@ impl InForce {
         self.contexts.0.get((number as usize).checked_sub(1)?)
     }
 
-    /// The word that tells the BPF side what is in force (bpf/policy/context.h).
+    /// The word that says to the BPF side what is in force (bpf/policy/context.h).
     pub fn version(&self) -> u32 {
         let nr = self.len() as u32; // at most FL_MAX_CONTEXTS
         self.changes << intf::fl_consts_FL_VERSION_CHANGES
@@ -133,7 +133,7 @@ impl InForce {
     }
 }
 
-/// One line, for the log and for who asked.
+/// One line, for the log and for the client.
 impl fmt::Display for InForce {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match (&self.named, self.len()) {

@@ -75,7 +75,7 @@ fn a_retired_name_stands_for_the_knob_that_it_was() {
 }
 
 #[test]
-fn a_mistake_is_told_with_line_and_column() {
+fn a_mistake_is_reported_with_line_and_column() {
     for (text, want) in [
         (
             with("slice_u = 1000"),

@@ -19,7 +19,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Who waits for so long waits for ever.
+/// Longer waits are taken for endless.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Values = BTreeMap<String, String>;
@@ -153,7 +153,11 @@ fn judge(line: &[u8], answer: &Answer, before: &Values, after: &Values) -> TestC
         let was = expected.insert(change.key.clone(), change.after.clone());
         prop_assert_eq!(was.as_ref(), Some(&change.before));
     }
-    prop_assert_eq!(after, &expected, "what is told, and no more, has changed");
+    prop_assert_eq!(
+        after,
+        &expected,
+        "what is reported, and no more, has changed"
+    );
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub enum Request {
 pub enum Answer {
     /// Every knob and the mode, with the values in force.
     Values(Vec<Assignment>),
-    /// What a change did; nothing where all was so already.
+    /// What a change did; nothing if it changed nothing.
     Changed(Vec<Change>),
     /// The changes that could be taken back, oldest first.
     Changes(Vec<Change>),
@@ -66,7 +66,7 @@ pub struct Running {
     pub uptime_s: u64,
     /// In force for tasks in no context.
     pub mode: String,
-    /// Sources of speed, costs of moves, hooks and what the kernel lacks for them, one line
+    /// Sources of speed, migration costs, hooks and what the kernel lacks for them, one line
     /// each.
     pub about: Vec<String>,
     /// How many there are and from which file, in words.

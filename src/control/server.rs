@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Listens for requests, one thread to a connection, and hands them to whoever
-//! runs the scheduler. What comes in is bounded in length, time and number, and
-//! waits on its own: scheduling goes on whatever happens here.
+//! Listens for requests, one thread to a connection, and passes them to the main
+//! loop. Requests are bounded in length, time and number, and wait on their own:
+//! scheduling continues whatever happens here.
 
 use super::protocol::{Answer, Peer, Request};
 use anyhow::{Context, Result};
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 /// All knobs in one request take less than a tenth of it.
 const MAX_LINE: u64 = 64 << 10;
-/// More are told so and closed.
+/// More get an error and are closed.
 const MAX_CONNECTIONS: usize = 32;
-/// Who says nothing for so long is closed, too.
+/// A connection without a request for this time is closed, too.
 const SILENCE: Duration = Duration::from_secs(5);
 /// In the socket's folder.
 const LOCK: &str = "lock";
@@ -89,8 +89,8 @@ fn make(dir: &Path) -> Result<()> {
     Ok(fs::set_permissions(dir, Permissions::from_mode(0o711))?)
 }
 
-/// Locks a file, which says who has it, as long as it is open. It is never removed: then
-/// there could be two.
+/// Locks a file for as long as it is open, and writes the owner's PID into it. It
+/// is never removed, or there could be two.
 fn lock(path: &Path) -> Result<File> {
     let cannot = || format!("cannot lock {}", path.display());
     let mut file = (File::options().read(true).write(true).create(true))
@@ -117,7 +117,7 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Nobody but this user gets there: who connects between the two calls is refused by his
+/// Only this user can connect: a connection between the two calls is refused by its
 /// credentials.
 fn listen(path: &Path) -> Result<UnixListener> {
     match fs::remove_file(path) {
@@ -138,7 +138,7 @@ fn accept(listener: &UnixListener, to: &Sender<Asked>) {
             Err(error) => {
                 // Once: it may last.
                 if !in_trouble {
-                    warn!("who wants to change knobs has to wait: {error}");
+                    warn!("clients of the control socket have to wait: {error}");
                 }
                 in_trouble = true;
                 thread::sleep(AGAIN);
@@ -149,8 +149,8 @@ fn accept(listener: &UnixListener, to: &Sender<Asked>) {
         if connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             connections.fetch_sub(1, Ordering::Relaxed);
             let too_many = Answer::Error(format!("{MAX_CONNECTIONS} ask already: ask again"));
-            // Who does not read it is closed all the same.
-            drop(tell(&stream, &too_many));
+            // A client that does not read it is closed all the same.
+            drop(send(&stream, &too_many));
             continue;
         }
         let to = to.clone();
@@ -162,7 +162,7 @@ fn accept(listener: &UnixListener, to: &Sender<Asked>) {
         });
         if let Err(error) = spawned {
             // Its connection is closed with what was to serve it.
-            warn!("who wants to change knobs has to ask again: {error}");
+            warn!("clients of the control socket have to retry: {error}");
             connections.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -178,7 +178,7 @@ fn serve(stream: &UnixStream, to: &Sender<Asked>) -> io::Result<()> {
         pid: peer.pid(),
     };
     if by.uid != 0 && by.uid != geteuid().as_raw() {
-        return tell(stream, &Answer::Error("only root may ask".into()));
+        return send(stream, &Answer::Error("only root may ask".into()));
     }
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
@@ -190,12 +190,12 @@ fn serve(stream: &UnixStream, to: &Sender<Asked>) -> io::Result<()> {
             Some(b'\n') => {}
             Some(_) if line.len() as u64 == MAX_LINE => {
                 let long = format!("a request is a line of less than {MAX_LINE} bytes");
-                return tell(stream, &Answer::Error(long));
+                return send(stream, &Answer::Error(long));
             }
             // Its end did not come.
             Some(_) => return Ok(()),
         }
-        tell(stream, &ask(&line, by, to))?;
+        send(stream, &ask(&line, by, to))?;
     }
 }
 
@@ -217,7 +217,7 @@ fn ask(line: &[u8], by: Peer, to: &Sender<Asked>) -> Answer {
     }
 }
 
-fn tell(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+fn send(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     stream.write_all(&line)
@@ -326,12 +326,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn too_many_connections_are_told_so() {
+    fn too_many_connections_get_an_error() {
         let running = start();
         let held: Vec<UnixStream> = (0..1000).map(|_| running.connect()).collect();
-        let mut told = String::new();
-        BufReader::new(&held[999]).read_line(&mut told).unwrap();
-        assert!(told.contains("ask again"), "{told}");
+        let mut line = String::new();
+        BufReader::new(&held[999]).read_line(&mut line).unwrap();
+        assert!(line.contains("ask again"), "{line}");
         // Those that were there before are answered still.
         writeln!(&held[0], "\"get\"").unwrap();
         let mut first = String::new();

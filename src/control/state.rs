@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The values and contexts in force and what became of them: requests that change them
-//! do so wholly or not at all, and those of knobs can be taken back one after the other.
+//! The values and contexts in force and their changes: a request changes all that
+//! it names or nothing, and changes of knobs can be undone one after the other.
 
 use super::protocol::{Answer, Change, Error, Peer, Request, Running};
 use crate::adapt::{Adapter, Decision, Done, Group, Status, Tuning};
@@ -13,7 +13,7 @@ use log::warn;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// So many changes can be taken back; older ones are forgotten.
+/// Changes that can be undone; older ones are forgotten.
 const REMEMBERED: usize = 100;
 
 /// All that can change about a scheduler that runs.
@@ -80,7 +80,7 @@ impl Settings {
         Ok(decision)
     }
 
-    /// The sums of trials begin anew.
+    /// The sums of trials start again.
     pub fn interrupt_trial(&mut self) {
         if let Some(adapter) = &mut self.adapter {
             adapter.interrupt(Instant::now());
@@ -88,8 +88,8 @@ impl Settings {
         }
     }
 
-    /// Who may have a mode of its own is to be told again: contexts or the mode given are
-    /// others, or may be.
+    /// Which contexts may have a mode of their own has to be found again: contexts
+    /// or the given mode changed, or may have.
     fn regroup(&mut self) {
         let Some(adapter) = &mut self.adapter else {
             return;
@@ -166,7 +166,7 @@ impl Settings {
         ))
     }
 
-    /// What can be told of it here.
+    /// What is known of it here.
     fn running(&self) -> Running {
         let values = self.values();
         let mut defaults = Tunables::new(Mode::Auto);
@@ -233,7 +233,7 @@ impl Settings {
                 continue;
             };
             let before = std::mem::replace(now, value);
-            // Who sets the mode that was given wants it to stay, which is a change.
+            // Setting the mode that was given pins it, which is a change.
             let pins = *key == MODE && self.adapter.is_some() && !self.mode_is_set;
             if before != value || pins {
                 changed.push(Change {
@@ -449,7 +449,7 @@ mod tests {
         let mut knobs = adaptive();
         knobs.answer(&set(&["slice_us=2000"]), ME, 1, nobody);
         assert!(!pinned(&mut knobs) && knobs.next_trial().is_some());
-        // Also who sets what was given.
+        // Also by setting what was given.
         for mode in ["mode=off", "mode=nest"] {
             let answer = knobs.answer(&set(&[mode]), ME, 1, nobody);
             assert!(matches!(answer, Answer::Changed(changes) if changes.len() == 1));

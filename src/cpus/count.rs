@@ -9,14 +9,14 @@
 //! - Each neighbour wanted what its threads ran and waited on the CPUs that the process may
 //!   use, though no more than there are of these for it. What could as well have gone to
 //!   CPUs outside which were idle does not count.
-//! - Threads share CPUs, each by its weight, whosever they are: that is how the scheduler
+//! - Threads share CPUs, each by its weight, regardless of process: that is how the scheduler
 //!   has it (weighted max-min, [`super::share`]). So the number of threads counts. Taken
 //!   for the process are those which it had running and waiting, or as many as CPUs would
 //!   be its if processes shared them, each by its threads' mean weight, whichever are more.
 //! - Of a quota, of its cgroup or one above, the processes in there have shares likewise.
 //!
-//! Two processes with a thread for each of 4 CPUs are told 2 each, and are still with two
-//! threads each; alone each is told 4. Beside 12 threads of another, 4 are told 1. Where
+//! Two processes with a thread for each of 4 CPUs get 2 each, and still do with two
+//! threads each; alone each gets 4. Beside 12 threads of another, 4 get 1. Where
 //! all wanted more than there is, it is what Jeffery et al. would say.
 //!
 //! A cgroup counts as a process of which the threads are those of all that is in it.
@@ -46,7 +46,7 @@ pub struct Doer {
     pub limits: Vec<u64>,
 }
 
-/// Of whom is asked: a process or a cgroup.
+/// What is asked about: a process or a cgroup.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
     pub mask: Mask,
@@ -141,7 +141,7 @@ impl Pools {
         }
     }
 
-    /// The share of somebody with these `doers` among all, who want so much altogether.
+    /// The share of the owner of these `doers` among all, who want this much altogether.
     fn share(&self, weight: f64, wanted: f64, doers: &[&Doer]) -> f64 {
         let views = doers.iter().map(|doer| self.view.of(doer));
         let (threads, processes): (Vec<_>, Vec<_>) = views.unzip();

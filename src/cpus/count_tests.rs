@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tests of what a process is told that it can count on.
+//! Tests of what a process can count on.
 
 use super::*;
 use proptest::prelude::*;
@@ -64,22 +64,22 @@ fn two_with_as_many_threads_share_and_are_still_so_with_fewer() {
 }
 
 #[test]
-fn who_was_idle_is_told_what_it_would_have() {
+fn who_was_idle_is_given_what_it_would_have() {
     let neighbour = [hog(0..4, 4.0, 1.0)];
-    let told = figures(&neighbour, subject(cpus(0..4), vec![])).neighbours;
+    let figure = figures(&neighbour, subject(cpus(0..4), vec![])).neighbours;
     // Two threads would be its part as a process: 2 of 6 threads.
-    assert!(near(told, 4.0 * 2.0 / 6.0), "{told}");
+    assert!(near(figure, 4.0 * 2.0 / 6.0), "{figure}");
     let busy_a_little = [hog(0..4, 0.4, 1.0)];
-    let told = figures(&busy_a_little, subject(cpus(0..4), vec![])).neighbours;
-    assert!(near(told, 3.6), "{told}");
+    let figure = figures(&busy_a_little, subject(cpus(0..4), vec![])).neighbours;
+    assert!(near(figure, 3.6), "{figure}");
 }
 
 #[test]
 fn threads_count_as_the_scheduler_counts_them() {
     let doers = [hog(0..4, 4.0, 1.0), hog(0..4, 12.0, 1.0)];
-    let told = of(&doers, 0);
+    let figure = of(&doers, 0);
     // Of 16 threads, the neighbour's wanting no more than the 4 CPUs.
-    assert!(near(told, 1.0), "{told}");
+    assert!(near(figure, 1.0), "{figure}");
     let weighty = [hog(0..4, 4.0, 3.0), hog(0..4, 4.0, 1.0)];
     assert!(near(of(&weighty, 0), 3.0));
     assert!(near(of(&weighty, 1), 1.0));
@@ -93,26 +93,26 @@ fn only_cpus_that_it_may_use_count() {
         2.0
     ));
     // All of its threads are on one of them.
-    let told = of(&[hog(0..4, 3.0, 1.0), hog(0..1, 8.0, 1.0)], 0);
-    assert!(near(told, 3.0), "{told}");
+    let figure = of(&[hog(0..4, 3.0, 1.0), hog(0..1, 8.0, 1.0)], 0);
+    assert!(near(figure, 3.0), "{figure}");
 }
 
 #[test]
 fn who_may_go_elsewhere_goes_where_there_is_room() {
     let mut neighbour = hog(0..1, 1.0, 1.0);
     neighbour.mask = Some(cpus(0..4));
-    let told = figures(
+    let figure = figures(
         std::slice::from_ref(&neighbour),
         subject(cpus(0..1), vec![]),
     );
-    assert!(near(told.neighbours, 1.0), "three CPUs were idle");
+    assert!(near(figure.neighbours, 1.0), "three CPUs were idle");
     let full = [neighbour.clone(), hog(1..4, 3.0, 1.0)];
-    let told = figures(&full, subject(cpus(0..1), vec![])).neighbours;
-    assert!(told < 0.6, "{told}");
+    let figure = figures(&full, subject(cpus(0..1), vec![])).neighbours;
+    assert!(figure < 0.6, "{figure}");
     // Where it may run is not known: it stays.
     neighbour.mask = None;
-    let told = figures(&[neighbour], subject(cpus(0..1), vec![])).neighbours;
-    assert!(told < 0.6, "{told}");
+    let figure = figures(&[neighbour], subject(cpus(0..1), vec![])).neighbours;
+    assert!(figure < 0.6, "{figure}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ proptest! {
         }
     }
 
-    /// Who leaves nothing to be had, and may all run everywhere, are told what they had,
+    /// Processes that leave nothing to be had, and may all run everywhere, get what they had,
     /// as Jeffery et al. define it: their part of the time times the CPUs.
     #[test]
     fn where_all_want_more_it_is_their_part(threads in prop::collection::vec(16u32..64, 1..6)) {
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn a_neighbour_more_is_never_told_as_more(
+    fn a_neighbour_more_is_never_reported_as_more(
         doers in prop::collection::vec(doer(), 0..6), one in doer(),
     ) {
         let idle = || subject(cpus(0..4), vec![]);

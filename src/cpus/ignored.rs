@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What cgroups ask of a scheduler and this one does not follow: weights, quotas and
-//! cpu.idle. Who relies on them has to know it at start.
+//! cpu.idle. Users who rely on them have to know it at start.
 
 use super::quota::{Hierarchy, Version};
 use crate::foreign::Escaped;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_as_it_is_to_begin_with_is_told() {
+    fn what_is_not_as_it_is_to_begin_with_is_reported() {
         let (dir, two) = hierarchy(
             Version::V2,
             &[

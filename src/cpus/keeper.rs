@@ -33,7 +33,7 @@ struct Group {
 
 /// Where to find out what the kernel alone knows; the tests have another.
 pub trait Kernel {
-    /// Which of so many CPUs a process may run on; none if it is gone.
+    /// Which of this many CPUs a process may run on; none if it is gone.
     fn mask(&mut self, pid: u32, cpus: usize) -> Option<Mask>;
     /// The cgroup, in the hierarchy with the cpu controller, of a process that has this one
     /// in version 2.
@@ -98,7 +98,7 @@ impl Kernel for Running {
     }
 }
 
-/// The page, but for when and by whom.
+/// The page, without its time and writer.
 #[derive(Debug)]
 pub struct Keeper<K> {
     pub kernel: K,
@@ -120,7 +120,7 @@ impl<K: Kernel> Keeper<K> {
         }
     }
 
-    /// Who lives, all of them; and quotas are looked up again.
+    /// All living processes; and quotas are looked up again.
     pub fn take_in(&mut self, living: &[Living]) {
         self.processes.clear();
         for process in living {
@@ -147,7 +147,7 @@ impl<K: Kernel> Keeper<K> {
         );
     }
 
-    /// Makes a page of what was entered for a period of so many ns.
+    /// Makes a page of what was entered for a period of this many ns.
     pub fn page(&mut self, entered: &[Entered], length: u64) -> Contents {
         let (mut doers, places) = self.doers(entered, length);
         let groups: Vec<u64> = self.processes.values().map(|known| known.cgroup).collect();
@@ -175,7 +175,7 @@ impl<K: Kernel> Keeper<K> {
             ..Default::default()
         };
         let mut cgroups: BTreeMap<u64, Subject> = BTreeMap::new();
-        // Who ran comes first where there is not room for all.
+        // Those that ran come first if there is not room for all.
         let mut room_for_idle = MOST_PROCESSES.saturating_sub(places.len());
         for (pid, known) in &self.processes {
             let place = places.get(pid).copied();

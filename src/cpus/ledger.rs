@@ -18,7 +18,7 @@ pub const REST: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entered {
     pub cpu: usize,
-    /// 0 for the threads of the kernel, [`REST`] for several that were not told apart.
+    /// 0 for the threads of the kernel, [`REST`] for several that were not counted separately.
     pub pid: u32,
     /// When it was born, ns since boot.
     pub start: u64,

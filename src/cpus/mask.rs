@@ -13,7 +13,7 @@ pub const MOST: usize = intf::fl_consts_FL_MAX_CPUS as usize;
 pub struct Mask([u64; MOST / 64]);
 
 impl Mask {
-    /// Which of so many CPUs a process, or this one if it is 0, may run on now; what its
+    /// Which of this many CPUs a process, or this one if it is 0, may run on now; what its
     /// cpuset leaves out and CPUs that are offline are not among them. None if it is gone.
     pub fn of_process(pid: u32, cpus: usize) -> Option<Self> {
         let set = sched_getaffinity(Pid::from_raw(pid as i32)).ok()?;

@@ -3,7 +3,7 @@
 //! what its neighbours want. Published for programs in a page of memory
 //! (lib/cpus_page.h), and for people by `scx_freqlock cpus`.
 //!
-//! `ledger` reads what the BPF side entered for a period, `keeper` knows who there is,
+//! `ledger` reads what the BPF side entered for a period, `keeper` knows the processes,
 //! `quota` what cgroups allow, `count` makes CPUs of that, `share` being the
 //! arithmetic, `page` is what others see. [`ignored`] is what cgroups ask of the scheduler in
 //! vain.
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// Where the page is, `FL_CPUS_PATH`.
 pub const PATH: &str = "/run/scx_freqlock/cpus";
 
-/// All but what ran is looked up so often.
+/// How often all but what ran is looked up.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Writes the page, for as long as it lives.
@@ -57,7 +57,7 @@ impl Publisher {
     }
 
     /// Writes what there is to say of the period that ended: its word and its length, ns;
-    /// 0 if there was none. The next ends in a `period`. `living` finds out who lives.
+    /// 0 if there was none. The next ends in a `period`. `living` finds the living processes.
     pub fn publish(
         &mut self,
         (word, length): (u64, u64),

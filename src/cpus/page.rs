@@ -22,7 +22,7 @@ pub const MOST_CGROUPS: usize = layout::fl_cpus_consts_FL_CPUS_CGROUPS as usize;
 pub struct Contents {
     /// When it was written, by CLOCK_MONOTONIC.
     pub updated: Duration,
-    /// How often it is; zero when not any more.
+    /// How often it is; zero when it no longer is.
     pub period: Duration,
     /// Of the last period; zero when there was none yet.
     pub length: Duration,
@@ -69,7 +69,7 @@ pub fn monotonic() -> Duration {
 }
 
 impl Contents {
-    /// How long ago it was written, if that is so long that nobody writes it any more.
+    /// How long ago it was written, if that is too long ago for a page that is kept up.
     pub fn stale(&self, now: Duration) -> Option<Duration> {
         let grace = Duration::from_millis(u64::from(layout::fl_cpus_consts_FL_CPUS_GRACE_MS));
         let age = now.saturating_sub(self.updated);
@@ -236,7 +236,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Those who have it mapped see that it is over, others find none.
+        // Readers that have it mapped see that it is over, others find none.
         self.write(&Contents::default());
         drop(fs::remove_file(&self.path));
     }

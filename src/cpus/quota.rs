@@ -23,7 +23,7 @@ pub enum Version {
     V2,
 }
 
-/// A quota and who says so.
+/// A quota and the cgroup that sets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     pub cgroup: String,

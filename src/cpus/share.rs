@@ -2,7 +2,7 @@
 //! How CPUs are shared when more is wanted than there is.
 //!
 //! Weighted max-min fairness, which is what virtual time comes to (Demers, Keshav and
-//! Shenker, SIGCOMM 1989): who wants less than his part by claims has what he wants, and
+//! Shenker, SIGCOMM 1989): one that wants less than its part by claims gets what it wants, and
 //! what he leaves is shared by the others in the same way.
 
 /// One of those who share.
@@ -31,7 +31,7 @@ pub struct Pool {
     capacity: f64,
     /// By the level at which each is content, the least first.
     neighbours: Vec<Neighbour>,
-    /// Of the first so many of them, what they want and claim together.
+    /// What this many of them, from the first, want and claim together.
     sums: Vec<Neighbour>,
 }
 
@@ -53,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// What somebody with this claim gets who takes all that he can, beside the others;
+    /// What one with this claim gets if it takes all that it can, beside the others;
     /// `mine` are those of them that he is himself, exactly as the pool was given them.
     pub fn share(&self, claim: f64, mine: &[Neighbour]) -> f64 {
         if claim <= 0.0 {

@@ -6,7 +6,7 @@
 //! of the stack, since libraries have no frame pointers to follow: the first that
 //! is a return address, with a call before it, outside of what implements locks.
 //!
-//! Whoever waits for locks makes the processes and files that are looked at here, so
+//! Any user whose tasks wait for locks makes the processes and files that are looked at here, so
 //! nothing is opened or read that could make this wait for him: no file by a path in his
 //! root folder, nothing but plain files that are mapped, and no page that would have to be
 //! fetched first, from his own file system for example. Nor is any debugging information of
@@ -93,7 +93,7 @@ impl Names {
         name.unwrap_or_else(|| format!("{:#x}", lock.addr)).into()
     }
 
-    /// The function that waited, of the first waiter; none where it cannot be told.
+    /// The function that waited, of the first waiter; none where it is unknown.
     pub fn function(&mut self, lock: &LockProfile) -> Option<Foreign> {
         if lock.is_kernel() {
             let kernel = self.kernel();
@@ -263,7 +263,7 @@ fn ends_with_call(bytes: [u8; CALL_BYTES]) -> bool {
 }
 
 /// True if a call instruction may end these bytes: E8 with four bytes of distance, or
-/// FF /2, whose length its second byte tells (Intel's manual, volume 2, CALL).
+/// FF /2, whose length depends on its second byte (Intel's manual, volume 2, CALL).
 #[cfg(target_arch = "x86_64")]
 fn ends_with_call(bytes: [u8; CALL_BYTES]) -> bool {
     let from_end = |n: usize| bytes[CALL_BYTES - n];
@@ -295,7 +295,7 @@ fn is_code(kind: char) -> bool {
 }
 
 impl Kernel {
-    /// From the text of /proc/kallsyms; who may not see addresses sees zeroes there.
+    /// From the text of /proc/kallsyms; without the right to see addresses it has zeroes.
     fn parse(text: &str) -> Self {
         let mut symbols: Vec<(u64, char, String)> = text
             .lines()
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_by_module_and_offset() {
+    fn an_address_is_reported_by_module_and_offset() {
         let maps = [
             mapping(0x1000, 0x2000, Some("prog")),
             mapping(0x2000, 0x3000, Some("prog")),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_of_the_kernel_are_told_with_their_kind() {
+    fn symbols_of_the_kernel_are_reported_with_their_kind() {
         let kernel = Kernel::parse(
             "ffffffff81000000 T start\nffffffff81000100 t work\n\
              ffffffff82000000 d cgroup_mutex\nffffffff82000040 D next\n\
@@ -383,7 +383,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn calls_are_told_from_other_instructions() {
+    fn calls_are_distinguished_from_other_instructions() {
         for call in [
             [0, 0, 0xe8, 1, 2, 3, 4],
             [0, 0, 0, 0, 0, 0xff, 0xd0],
@@ -468,7 +468,7 @@ mod tests {
         }
     }
 
-    /// Of this very process: the words on the stack below a call lead to who called.
+    /// Of this very process: the words on the stack below a call lead to the caller.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_caller_is_found_on_the_stack_and_named() {
@@ -481,7 +481,7 @@ mod tests {
         #[inline(never)]
         fn waits_for_it(names: &mut Names) -> Option<String> {
             let top: *const u64;
-            // SAFETY: tells the stack pointer, and touches nothing else.
+            // SAFETY: reads the stack pointer, and touches nothing else.
             unsafe { std::arch::asm!("mov {}, rsp", out(reg) top) };
             // SAFETY: the thread's own stack, on which the harness has more than 1 KiB.
             let word = |i| unsafe { std::ptr::read_volatile(top.add(i)) };

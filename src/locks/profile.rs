@@ -18,7 +18,7 @@ pub struct LockProfile {
     pub addr: u64,
     #[stat(desc = "Process of a lock in user space, 0 for the kernel's own")]
     pub tgid: u64,
-    #[stat(desc = "futex, PI futex, mutex, rwsem, mmap_lock, or hint: told by its threads")]
+    #[stat(desc = "futex, PI futex, mutex, rwsem, mmap_lock, or hint: reported by its threads")]
     pub kind: String,
     #[stat(desc = "Command of its first waiter")]
     pub comm: Foreign,
@@ -102,7 +102,7 @@ impl LockProfile {
         100 * self.holds_small / self.holds.max(1)
     }
 
-    /// What happened since `earlier`. The longest wait is told by the histogram
+    /// What happened since `earlier`. The longest wait is taken from the histogram
     /// where no new record was set.
     fn since(&self, earlier: &Self) -> Self {
         let hist = histogram::since(&self.wait_hist, &earlier.wait_hist);

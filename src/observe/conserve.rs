@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_the_idle_cpu_that_was_given_is_told_apart() {
+    fn a_wait_for_the_idle_cpu_that_was_given_is_distinguished() {
         let mut c = Conservation::new(1);
         c.add_idle(0, span(0, 100));
         c.add_late(LateWait {

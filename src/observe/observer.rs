@@ -30,7 +30,7 @@ enum Why {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Forked, and not yet told to run.
+    /// Forked, and not yet woken.
     New,
     Runnable {
         since: u64,
@@ -54,7 +54,7 @@ struct Task {
     state: State,
     birth: Option<Birth>,
     /// When it went to another CPU during the present wait.
-    moved_at: Option<u64>,
+    migrated_at: Option<u64>,
     /// Allowed now, and allowed as the present wait began.
     mask: Mask,
     mask_at_wait: Mask,
@@ -117,8 +117,8 @@ pub(super) struct Figures {
     pub wakeups: u64,
     pub migrations: u64,
     pub first_run: Histogram<u64>,
-    pub moved: Histogram<u64>,
-    pub moved_to_run: Histogram<u64>,
+    pub migrated: Histogram<u64>,
+    pub migrated_to_run: Histogram<u64>,
     pub wait_woken: Histogram<u64>,
     pub wait_preempted: Histogram<u64>,
     pub answer: Histogram<u64>,
@@ -158,8 +158,8 @@ impl Observer {
                 wakeups: 0,
                 migrations: 0,
                 first_run: histogram(),
-                moved: histogram(),
-                moved_to_run: histogram(),
+                migrated: histogram(),
+                migrated_to_run: histogram(),
                 wait_woken: histogram(),
                 wait_preempted: histogram(),
                 answer: histogram(),
@@ -235,7 +235,7 @@ impl Observer {
             Task {
                 state: State::New,
                 birth,
-                moved_at: None,
+                migrated_at: None,
                 mask: [0; MASK_WORDS],
                 mask_at_wait: [0; MASK_WORDS],
                 usage: Usage {
@@ -259,7 +259,7 @@ impl Observer {
             State::Runnable { .. } | State::Running { .. } => return,
         };
         task.state = State::Runnable { since: time, why };
-        task.moved_at = None;
+        task.migrated_at = None;
         task.mask_at_wait = task.mask;
     }
 
@@ -268,10 +268,10 @@ impl Observer {
         if let Some(task) = self.tasks.get_mut(&pid) {
             // A wake-up that moves a sleeping task comes before its wait.
             if let State::Runnable { since, why } = task.state {
-                task.moved_at = Some(time);
+                task.migrated_at = Some(time);
                 if why == Why::Forked {
                     let waited = time.saturating_sub(since);
-                    self.figures.moved.saturating_record(waited);
+                    self.figures.migrated.saturating_record(waited);
                 }
             }
         }
@@ -322,7 +322,8 @@ impl Observer {
         };
         let waited = time.saturating_sub(since);
         task.usage.waited_ns += waited;
-        let idle_at_once = idle_since.is_some_and(|idle| idle <= since) && task.moved_at.is_none();
+        let idle_at_once =
+            idle_since.is_some_and(|idle| idle <= since) && task.migrated_at.is_none();
         let placed = why != Why::Preempted && idle_at_once;
         if waited > GRACE_NS {
             self.figures.late_waits += 1;
@@ -363,9 +364,9 @@ impl Observer {
                 self.figures
                     .first_run
                     .saturating_record(time.saturating_sub(birth.time));
-                if let Some(moved) = task.moved_at {
-                    let answered = time.saturating_sub(moved);
-                    self.figures.moved_to_run.saturating_record(answered);
+                if let Some(migrated) = task.migrated_at {
+                    let answered = time.saturating_sub(migrated);
+                    self.figures.migrated_to_run.saturating_record(answered);
                 }
             }
             // The root: the observer forked it, no task of the tree did.

@@ -44,7 +44,7 @@ pub struct Report {
     pub mutexes: Option<Mutexes>,
 }
 
-/// Mutexes of glibc whose holder is known, as the mutexes themselves tell.
+/// Mutexes of glibc whose holder is known, as the mutexes themselves show.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Mutexes {
     /// Times when a task went to sleep for one.
@@ -90,10 +90,10 @@ pub struct ForkFigures {
     pub parent_alone_on_parent_cpu: f64,
     /// From the fork until the child first ran.
     pub first_run_us: Quantiles,
-    /// From the fork until a child that still waited was moved to another CPU.
-    pub moved_us: Quantiles,
-    /// From the move of such a child until it ran.
-    pub moved_to_run_us: Quantiles,
+    /// From the fork until a child that still waited was migrated to another CPU.
+    pub migrated_us: Quantiles,
+    /// From the migration of such a child until it ran.
+    pub migrated_to_run_us: Quantiles,
 }
 
 /// Waits by what came before them.
@@ -248,8 +248,8 @@ impl Report {
                 parent_alone: figures.forks_alone.all,
                 parent_alone_on_parent_cpu: on_parent(figures.forks_alone),
                 first_run_us: Quantiles::of(&figures.first_run),
-                moved_us: Quantiles::of(&figures.moved),
-                moved_to_run_us: Quantiles::of(&figures.moved_to_run),
+                migrated_us: Quantiles::of(&figures.migrated),
+                migrated_to_run_us: Quantiles::of(&figures.migrated_to_run),
             },
             migrations: figures.migrations,
             wait_us: Waits {
@@ -345,7 +345,7 @@ impl fmt::Display for Report {
             self.forks.parent_alone
         )?;
         writeln!(f, "  first run       {}", self.forks.first_run_us)?;
-        writeln!(f, "  moved           {}", self.forks.moved_us)?;
+        writeln!(f, "  migrated        {}", self.forks.migrated_us)?;
         writeln!(f, "migrations        {}", self.migrations)?;
         writeln!(f, "wait, woken       {}", self.wait_us.woken)?;
         writeln!(f, "wait, preempted   {}", self.wait_us.preempted)?;

@@ -149,7 +149,7 @@ fn children_on_the_parents_cpu_and_those_of_a_lone_parent() {
 }
 
 #[test]
-fn waits_are_told_apart_by_why_the_task_waited() {
+fn waits_are_distinguished_by_why_the_task_waited() {
     let mut h = History::new(&[0]);
     h.preempt(10 * MS, 0, 1, 50);
     h.switch(10 * MS + 300 * US, 0, 50, 1);
@@ -189,7 +189,7 @@ fn a_child_that_is_moved_before_it_runs() {
         pid: 2,
     });
     h.switch(10 * MS + 80 * US, 1, 0, 2);
-    // Moved by a wake-up: not waiting yet, so no rescue.
+    // Migrated by a wake-up: not waiting yet, so no rescue.
     h.switch(11 * MS, 1, 2, 0);
     h.feed(Event::Migrate {
         time: 12 * MS,
@@ -197,10 +197,10 @@ fn a_child_that_is_moved_before_it_runs() {
     });
     let r = h.report();
     assert_eq!(r.migrations, 2);
-    assert_eq!(r.forks.moved_us.count, 1);
-    assert!(close_to(r.forks.moved_us.max, 75.0));
-    assert_eq!(r.forks.moved_to_run_us.count, 1);
-    assert!(close_to(r.forks.moved_to_run_us.max, 5.0));
+    assert_eq!(r.forks.migrated_us.count, 1);
+    assert!(close_to(r.forks.migrated_us.max, 75.0));
+    assert_eq!(r.forks.migrated_to_run_us.count, 1);
+    assert!(close_to(r.forks.migrated_to_run_us.max, 5.0));
     assert!(close_to(r.forks.first_run_us.max, 80.0));
 }
 
@@ -212,7 +212,7 @@ fn how_fast_an_idle_cpu_answers() {
     h.wake(11 * MS, 1);
     h.switch(11 * MS + 70 * US, 0, 0, 1);
     h.switch(12 * MS, 0, 1, 0);
-    // Moved to the idle CPU after it had waited elsewhere.
+    // Migrated to the idle CPU after it had waited elsewhere.
     h.wake(13 * MS, 1);
     h.feed(Event::Migrate {
         time: 14 * MS,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One answer for all who ask about the same time. What it takes to look comes out of the
-//! agent's main loop, which also answers who changes knobs: however many ask, a look is
+//! One answer for all requests at about the same time. What it takes to look comes out of the
+//! agent's main loop, which also answers changes of knobs: however many ask, a look is
 //! taken once a second at most, and looks get no more than a twentieth of the time.
 
 use std::time::{Duration, Instant};
 
 const FRESH: Duration = Duration::from_secs(1);
-/// What was long to find is kept for so many times as long.
+/// A result is kept for this many times as long as it took.
 const TIMES: u32 = 19;
 /// A look that waited in vain takes that long; then it is tried again.
 const AT_MOST: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T: Clone> Cached<T> {
-    /// What was taken of late, or what `take` takes now.
+    /// The last result if it is recent, else what `take` gives now.
     pub fn get(&mut self, clock: impl Fn() -> Instant, take: impl FnOnce() -> T) -> T {
         let begin = clock();
         match &self.0 {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// How many looks of `took` are taken in a minute, by somebody who asks every 10 ms.
+    /// How many looks of `took` are taken in a minute, by a client that asks every 10 ms.
     fn looks_in_a_minute(took: Duration) -> u32 {
         let begin = Instant::now();
         let now = Cell::new(begin);

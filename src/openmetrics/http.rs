@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! An HTTP server for one page that anybody may ask for, in one thread: connections are
 //! bounded in number, in time and in the length of what they ask. Where there is no place
-//! left, the connection that has been there longest makes room, so whoever holds all of
-//! them keeps nobody out: who asks as he connects, as all clients do, is answered in the
-//! same round.
+//! left, the connection that has been there longest makes room, so holding all of
+//! them keeps nobody out: a client that asks as it connects, as all clients do, is
+//! answered in the same round.
 //!
 //! Threads with blocking sockets would be simpler, but a time-out of theirs is for each
 //! read alone, and a place can be taken from nobody. A server from a library brings an
@@ -91,7 +91,7 @@ enum Next {
     Close,
 }
 
-/// What may be told of a request that has come in part or as a whole.
+/// What is known of a request that has come in part or as a whole.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     More,
@@ -125,7 +125,7 @@ impl<F: FnMut() -> Page> Server<F> {
         loop {
             let result = self.round();
             if let (Err(error), false) = (&result, in_trouble) {
-                warn!("who asks for metrics may have to ask again: {error}");
+                warn!("clients of the metrics may have to retry: {error}");
             }
             in_trouble = result.is_err();
             if in_trouble && self.wait_until.is_none() {
@@ -206,7 +206,7 @@ impl<F: FnMut() -> Page> Server<F> {
                 let stream = match self.listeners[i].accept() {
                     Ok((stream, _)) => stream,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // Who wanted to connect has gone.
+                    // The client has gone.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error) => {
@@ -261,7 +261,7 @@ impl Connection {
                 State::Answering(answer) => {
                     let rest = answer.rest();
                     if rest.is_empty() {
-                        // Who hears the end closes, and has read all by then.
+                        // The client closes when it sees the end, and has read all by then.
                         drop(self.stream.shutdown(Shutdown::Write));
                         self.state = State::Leaving;
                         self.until = Instant::now() + LEAVE.min(within);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_an_end_is_told_so() {
+    fn a_request_without_an_end_gets_an_error() {
         let (address, _) = start(4, LONG, 5);
         let mut long = b"GET /metrics HTTP/1.1\r\nX: ".to_vec();
         long.resize(3 * MAX_REQUEST, b'x');

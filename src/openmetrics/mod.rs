@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_and_a_name_that_is_none_are_told() {
+    fn a_port_that_is_taken_and_a_name_that_is_none_are_reported() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let error = |text: &str| format!("{:#}", start(&parse_address(text).unwrap()).unwrap_err());

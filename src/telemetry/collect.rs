@@ -27,7 +27,7 @@ pub struct Exited {
     pub process: Foreign,
     #[stat(desc = "cgroup: the inode of its folder")]
     pub cgroup: u64,
-    #[stat(desc = "So many tasks")]
+    #[stat(desc = "Number of tasks")]
     pub tasks: u64,
     #[stat(desc = "What was counted of them, as a list in the order of TaskStats")]
     #[serde(with = "super::task::as_list")]
@@ -76,7 +76,7 @@ impl Collector {
     pub fn exited(&mut self, task: &Task) {
         let key = (task.tgid, task.process_start);
         if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&key) {
-            // Some may live still: what they had so far is then told by name only.
+            // Some may live still: what they had so far is then reported by name only.
             self.fold(|_| false);
         }
         let process = self.processes.entry(key).or_insert_with(|| Exited {
@@ -111,7 +111,7 @@ impl Collector {
         }
     }
 
-    /// Processes that are not kept are told by name and cgroup from now on.
+    /// Processes that are not kept are reported by name and cgroup from now on.
     fn fold(&mut self, keep: impl Fn(&ProcessKey) -> bool) {
         for (_, gone) in self.processes.extract_if(|key, _| !keep(key)) {
             let mut key = (gone.process, gone.cgroup);

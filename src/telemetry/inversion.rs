@@ -9,7 +9,7 @@ use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One that lasted for long enough to be told.
+/// One that lasted for long enough to be reported.
 #[stat_doc]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
 pub struct Inversion {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_read_and_told() {
+    fn an_event_is_read_and_reported() {
         // SAFETY: made of integers alone.
         let mut raw: intf::fl_inversion = unsafe { std::mem::zeroed() };
         raw.length = 2_000_000;

@@ -49,7 +49,7 @@ impl Filter {
     }
 
     /// True for what is of this process, has one of these names, and is in the cgroup
-    /// whose path `path` tells.
+    /// whose path `path` gives.
     pub fn takes(&self, pid: u32, names: &[&Foreign], path: impl FnOnce() -> Foreign) -> bool {
         self.pid.is_none_or(|wanted| pid == wanted)
             && (self.comm.as_ref())
@@ -213,7 +213,7 @@ impl Line {
 /// What a line stands for: an id, or a name.
 pub(super) type Key = (u64, u64, Foreign);
 
-/// The lines of what is wanted; `path` tells that of a cgroup.
+/// The lines of what is wanted; `path` gives that of a cgroup.
 pub(super) fn lines(
     by: By,
     filter: &Filter,

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// A report, with what it takes from the telemetry.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Report<'a> {
-    /// In the order asked for, so many at most.
+    /// In the order asked for, at most as many as asked for.
     pub lines: Vec<Line>,
     /// The whole machine, whatever was chosen.
     total: Line,
@@ -33,7 +33,7 @@ struct Inversions {
 }
 
 impl<'a> Report<'a> {
-    /// `by` whom and in which order; so many lines and inversion_events at most.
+    /// `by` whom and in which order; at most this many lines and inversion events.
     pub fn new(
         (by, order): (By, Order),
         (most_lines, most_events): (usize, usize),
@@ -67,8 +67,8 @@ impl<'a> Report<'a> {
         }
         order.sort(&mut lines);
         lines.truncate(most_lines);
-        let told = now.inversion_events.iter().filter(|e| e.at_ns > last);
-        let mut events: Vec<&Inversion> = told.rev().take(most_events).collect();
+        let reported = now.inversion_events.iter().filter(|e| e.at_ns > last);
+        let mut events: Vec<&Inversion> = reported.rev().take(most_events).collect();
         events.reverse();
         Self {
             lines,
@@ -85,7 +85,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// First what no other tool tells, which fits into 80 columns.
+/// First what no other tool shows, which fits into 80 columns.
 const COLUMNS: [&str; 13] = [
     "run",
     "speed",
@@ -158,7 +158,7 @@ impl Report<'_> {
     pub fn inversions_text(&self) -> String {
         let inversions = &self.inversions;
         let mut out = format!(
-        "{} priority inversions, p50 {}, p99 {}, holders off CPU for {}; {} that should have been told were lost\n",
+        "{} priority inversions, p50 {}, p99 {}, holders off CPU for {}; {} that should have been reported were lost\n",
         inversions.count,
         time(inversions.p50_ns),
         time(inversions.p99_ns),

@@ -264,8 +264,8 @@ mod tests {
         for (value, good) in [(440.0, true), (160.0, true), (460.0, false), (140.0, false)] {
             let mut now = recorded.clone();
             now[3].values = vec![value, value];
-            let told = of(&recorded, &now, false, &others);
-            assert_eq!(told.good, good, "{}", told.text);
+            let verdict = of(&recorded, &now, false, &others);
+            assert_eq!(verdict.good, good, "{}", verdict.text);
             assert!(
                 !of(&recorded, &now, false, &[]).good,
                 "exact where it can be"

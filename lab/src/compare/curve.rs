@@ -14,7 +14,7 @@ use freqlock::estimate::Estimate;
 const SIZE: (u32, u32) = (900, 560);
 const POINT: u32 = 4;
 
-/// So much of an axis stays free beyond its first and last value.
+/// The share of an axis that stays free beyond its first and last value.
 const SPARE: f64 = 1.25;
 
 #[derive(Debug, thiserror::Error)]

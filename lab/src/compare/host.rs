@@ -335,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// Waits for one event, at most so long.
+    /// Waits for one event, at most for this time.
     fn pump(&mut self, patience: Duration) {
         // The queue cannot break off: we hold one of its senders ourselves.
         match self.events.recv_timeout(patience) {

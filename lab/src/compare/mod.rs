@@ -209,7 +209,7 @@ impl Files {
 fn publish(record: &Record, files: Files, out: &mut dyn Write) -> Result<ExitCode, Error> {
     let written = files.write(record);
     match out.write_all(tables::text(record).as_bytes()) {
-        // As `compare | head` does: whoever read it has enough.
+        // As `compare | head` does: the reader closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result.map_err(|source| Error::Write {
             path: "standard output".into(),

@@ -20,7 +20,7 @@ pub struct Progress {
     later: u64,
     budget: Option<Duration>,
     rounds: u32,
-    /// Whose clock it is by which runs are told.
+    /// Whose clock the times of runs are by.
     clock: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Progress {
         }
     }
 
-    /// To be added to a line; empty as long as nothing tells it.
+    /// To be added to a line; empty as long as nothing is known.
     fn left(&self) -> String {
         let all = self.total + self.later;
         left(self.begin.elapsed(), self.done, all, self.budget)
@@ -88,7 +88,7 @@ fn line(run: &Run, rounds: u32, clock: &str) -> String {
     }
 }
 
-/// As far as the runs so far tell, and the budget allows.
+/// As far as the runs so far show, and the budget allows.
 fn left(elapsed: Duration, done: u64, total: u64, budget: Option<Duration>) -> Option<Duration> {
     let each = elapsed.div_f64((done > 0).then_some(done as f64)?);
     let all = each.mul_f64((total - done) as f64);

@@ -136,7 +136,7 @@ impl Simulation {
 
     fn run_one(&self, plan: &Plan, wanted: &Wanted, start: Instant, interrupt: &Interrupt) -> Run {
         let (sender, events) = mpsc::channel();
-        interrupt.tell(sender.clone());
+        interrupt.notify(sender.clone());
         let begin = Instant::now();
         let job = self.job(plan, wanted);
         let result = simulate(&self.base, &job, &sender, &events).and_then(|outcome| {

@@ -84,9 +84,9 @@ impl fmt::Display for Machine {
         } = self;
         if let Kind::Simulated { migration_cost } = self.kind {
             let moves = if migration_cost {
-                "Moving a task costs what the machine's file says"
+                "A migration costs what the machine's file says"
             } else {
-                "Moving a task is free"
+                "Migrations are free"
             };
             return write!(
                 f,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_bare_virtual_and_emulated_machines_apart() {
+    fn bare_virtual_and_emulated_machines_are_distinguished() {
         let cpuinfo = |model: &str, flags: &str| {
             format!("processor\t: 0\nmodel name\t: {model}\nflags\t\t: fpu {flags} sse\n")
         };

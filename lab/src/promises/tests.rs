@@ -87,19 +87,25 @@ fn children_stay_with_a_lone_parent() {
 }
 
 #[test]
-fn children_that_wait_are_moved_in_time() {
+fn children_that_wait_are_migrated_in_time() {
     let with = |count, p99| {
         report(|r| {
-            r.forks.moved_to_run_us.count = count;
-            r.forks.moved_to_run_us.p99 = p99;
+            r.forks.migrated_to_run_us.count = count;
+            r.forks.migrated_to_run_us.p99 = p99;
         })
     };
-    assert_eq!(verdict_of("moved.smove", &with(100, 199.0)), Verdict::Met);
     assert_eq!(
-        verdict_of("moved.smove", &with(100, 201.0)),
+        verdict_of("migrated.smove", &with(100, 199.0)),
+        Verdict::Met
+    );
+    assert_eq!(
+        verdict_of("migrated.smove", &with(100, 201.0)),
         Verdict::NotMet
     );
-    assert_eq!(verdict_of("moved.smove", &with(0, 0.0)), Verdict::Unknown);
+    assert_eq!(
+        verdict_of("migrated.smove", &with(0, 0.0)),
+        Verdict::Unknown
+    );
 }
 
 #[test]

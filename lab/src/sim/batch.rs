@@ -30,13 +30,13 @@ impl Interrupt {
         inner.0
     }
 
-    pub fn tell(&self, sender: Sender<Event>) {
+    pub fn notify(&self, sender: Sender<Event>) {
         let mut inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         inner.1.push(sender);
     }
 }
 
-/// How many machines with so much memory this host can run at a time.
+/// How many machines with this much memory the host can run at a time.
 pub fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
     let each = u64::from(memory_mb) + qemu::OVERHEAD_MB;
     let room = usize::try_from(qemu::available_mb() / each).unwrap_or(usize::MAX);
@@ -44,7 +44,7 @@ pub fn jobs(wanted: Option<usize>, memory_mb: u32) -> usize {
     wanted.unwrap_or(cpus).min(room).max(1)
 }
 
-/// Does the work on each of `all`, `jobs` at a time, and tells `watch` of each
+/// Does the work on each of `all`, `jobs` at a time, and reports to `watch` each
 /// begin and, with the result, each end. The results are in the order of `all`,
 /// whichever was ready first; there is none for what Ctrl-C has ended or kept
 /// from beginning, since that says nothing about a scheduler.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_done_once_and_told_in_its_order() {
+    fn all_is_done_once_and_reported_in_its_order() {
         let all: Vec<u32> = (0..50).collect();
         let (mut begun, mut ended) = (Vec::new(), Vec::new());
         let done = side_by_side(
@@ -114,7 +114,7 @@ mod tests {
         let interrupt = Interrupt::default();
         let work = |_: &u32| {
             let (sender, events) = mpsc::channel();
-            interrupt.tell(sender);
+            interrupt.notify(sender);
             interrupt.interrupt();
             matches!(events.recv(), Ok(Event::Interrupted))
         };

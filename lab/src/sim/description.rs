@@ -49,7 +49,7 @@ pub struct Description {
     /// How far the CPUs' clocks may be apart.
     #[serde(default = "default_quantum")]
     pub quantum_ns: u32,
-    /// So many bytes of `rep movs` and `rep stos` count as one instruction.
+    /// Bytes of `rep movs` and `rep stos` that count as one instruction.
     #[serde(default = "default_rep_bytes")]
     pub rep_bytes_per_insn: u32,
     /// Memory of the guest.
@@ -60,7 +60,7 @@ pub struct Description {
     /// Frequency limits by the number of active cores.
     #[serde(default)]
     pub turbo: Vec<Turbo>,
-    /// What a move costs, where that is asked for.
+    /// What a migration costs, where that is asked for.
     pub migration: Migration,
     /// CPUs of one kind each, numbered in this order.
     #[serde(rename = "cluster")]
@@ -95,13 +95,13 @@ pub enum Governor {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Turbo {
-    /// With at most so many cores active,
+    /// With at most this many cores active,
     pub active: u32,
     /// none is faster than this.
     pub mhz: u32,
 }
 
-/// After a move the first instructions of a task run slower.
+/// After a migration the first instructions of a task run slower.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Migration {

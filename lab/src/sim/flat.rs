@@ -14,7 +14,7 @@ pub struct Variant {
     /// The limit of what a scheduler can reach: every CPU always at its highest
     /// speed.
     pub always_top: bool,
-    /// Moving a task costs what the machine's file says, rather than nothing.
+    /// A migration costs what the machine's file says, rather than nothing.
     pub migration_cost: bool,
 }
 

@@ -20,7 +20,7 @@ use freqlock::lab_args::Arch;
 /// How often it is looked whether QEMU does anything at all.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// QEMU that has wanted no processor in so many looks waits for something that
+/// QEMU that has wanted no processor in this many looks waits for something that
 /// will not come: as long as the guest has anything to do, now or at some time to
 /// come, emulating it takes the processor. Looks, not time: while this program is
 /// stopped, as by Ctrl-Z, so is QEMU.
@@ -340,7 +340,7 @@ impl Progress {
     const IDLE_NS: u64 = 40_000_000;
 
     fn stalled(&mut self, wanted_ns: Option<u64>) -> bool {
-        // Without a figure QEMU has just ended, of which we are told.
+        // Without a figure QEMU has just ended, which is reported.
         let Some(wanted_ns) = wanted_ns else {
             return false;
         };

@@ -166,10 +166,10 @@ fn run(opts: &RunOpts) -> Result<()> {
     }
     let mut hurry = None;
     loop {
-        tell_systemd(State::Starting("Being calibrated and loaded"));
+        notify_systemd(State::Starting("Being calibrated and loaded"));
         match run_once(opts, &mut learned, &asked, &signals, hurry)? {
             Ending::Asked(line) => {
-                tell_systemd(State::Stopping(&line));
+                notify_systemd(State::Stopping(&line));
                 info!("{line}");
                 return Ok(());
             }
@@ -178,15 +178,15 @@ fn run(opts: &RunOpts) -> Result<()> {
                 hurry = Hurry::begin();
             }
             Ending::Failed(line) => {
-                tell_systemd(State::Stopping(&line));
+                notify_systemd(State::Stopping(&line));
                 bail!(Failed(line))
             }
         }
     }
 }
 
-fn tell_systemd(state: State) {
-    notify::tell(state).unwrap_or_else(|why| warn!("systemd cannot be told of it: {why}"));
+fn notify_systemd(state: State) {
+    notify::announce(state).unwrap_or_else(|why| warn!("systemd cannot be notified: {why}"));
 }
 
 /// As many files as it may have at all: with two perf events a CPU, maps and connections,
@@ -240,7 +240,7 @@ fn run_once(
     let info = match attached {
         Ok(()) => {
             info!("enabled after {:.2} s", start.elapsed().as_secs_f64());
-            tell_systemd(State::Ready(&format!(
+            notify_systemd(State::Ready(&format!(
                 "Started in mode {}",
                 opts.mode.name()
             )));
@@ -279,7 +279,7 @@ fn show_memory(opts: &MemoryOpts) -> Result<()> {
 fn print_stats(interval: Duration) {
     std::thread::spawn(move || {
         if let Err(why) = stats::print(interval) {
-            error!("statistics cannot be printed any more: {why:#}");
+            error!("statistics can no longer be printed: {why:#}");
         }
     });
 }

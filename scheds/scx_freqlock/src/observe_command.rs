@@ -135,7 +135,7 @@ fn drain_until_exit(ring: &RingBuffer, child: &Child) -> Result<()> {
 }
 
 /// Runs once on every CPU: a CPU that is idle from before the observation to
-/// its end would have no switch that tells so. One that this process may not
+/// its end would have no switch that shows it. One that this process may not
 /// use is left out.
 fn visit(cpus: &[usize]) -> Result<()> {
     let this = unistd::Pid::from_raw(0);

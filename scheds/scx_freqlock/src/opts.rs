@@ -46,7 +46,7 @@ kernel is back on its own scheduler.";
 
 const MORE: &str = "\
 `scx_freqlock --help` has all flags, those of knobs too; `scx_freqlock help
-COMMAND` tells of a command, `scx_freqlock knobs` of what can be changed.";
+COMMAND` describes a command, `scx_freqlock knobs` lists what can be changed.";
 
 /// Of the flags below these headings the short help has the usual ones alone.
 const SELDOM: [&str; 2] = [knobs::HEADING, LIBBPF];
@@ -70,9 +70,9 @@ pub struct Opts {
 pub enum Command {
     /// Print which scheduler is in charge, and how ours runs
     ///
-    /// Of the running scx_freqlock root is told its mode, since when it runs, its sources of
-    /// speed, what hooks are active or missing, its contexts and the knobs that were changed.
-    /// The exit status is 0 if it runs, else 1.
+    /// For root it adds the mode of the running scx_freqlock, since when it runs,
+    /// its sources of speed, the hooks that are active or missing, its contexts and
+    /// the knobs that were changed. The exit status is 0 if it runs, else 1.
     Status(Format),
     Top(TopArgs),
     Report(ReportArgs),
@@ -90,11 +90,11 @@ pub enum Command {
     Knobs(Format),
     Get(GetArgs),
     Set(SetArgs),
-    /// Take back the last change of knobs that was not taken back
+    /// Undo the last change of knobs
     Undo(Format),
-    /// Print the changes of knobs, by whom and when
+    /// Print the changes of knobs, with who made them and when
     ///
-    /// These are the ones that can be taken back.
+    /// These are the ones that can be undone.
     Changes(Format),
     Adapt(AdaptArgs),
     Explain(ExplainArgs),
@@ -108,7 +108,7 @@ pub enum Command {
     Reload(Format),
     /// Run a command: where its tasks ran, how long they waited
     ///
-    /// Under whatever scheduler is in charge.
+    /// This works under any scheduler.
     Observe(ObserveOpts),
     /// Run a command: what the scheduler took meanwhile
     ///
@@ -188,8 +188,8 @@ pub struct RunOpts {
     #[arg(long, hide_short_help = true, value_name = "CPU=SPEED[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_speed: Vec<(usize, u32)>,
 
-    /// Take these for the capacities of CPUs, in 1..1024 of the largest, whatever the
-    /// kernel says; those not named have 1024
+    /// Use these capacities of CPUs, in 1..1024 of the largest, instead of the
+    /// kernel's; those not named have 1024
     #[arg(long, hide_short_help = true, value_name = "CPU=CAPACITY[,..]", value_delimiter = ',', value_parser = parse_speed)]
     pub test_capacity: Vec<(usize, u32)>,
 
@@ -202,17 +202,18 @@ pub struct RunOpts {
 
     /// Measure nothing at start
     ///
-    /// That is what active cores lose to each other (0.3 s), what a move costs (0.2 s) and,
-    /// where the recency model is used, the speed of CPUs that were idle (0.3 s): take
-    /// --speed-floor and the costs of moves as they are.
+    /// Without the flag it measures what active cores lose to each other (0.3 s),
+    /// the migration cost (0.2 s) and, for the recency model, the speed of CPUs
+    /// that were idle (0.3 s). With it, --speed-floor and the migration costs are
+    /// used as they are.
     #[arg(long)]
     pub no_calibrate: bool,
 
-    /// Print statistics every so many seconds
+    /// Print statistics at this interval, in seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
     pub stats: Option<Duration>,
 
-    /// Print those of the running scheduler; load none
+    /// Print the statistics of the running scheduler, and load none
     ///
     /// Fails where scx_freqlock is not running, or when it has ended.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_interval)]
@@ -220,7 +221,7 @@ pub struct RunOpts {
 
     /// Offer figures as OpenMetrics, for Prometheus
     ///
-    /// At a port of this machine, or at HOST:PORT, to whoever gets there.
+    /// At a port of this machine, or at HOST:PORT, to anybody who can connect.
     #[arg(long, value_name = "ADDRESS", value_parser = openmetrics::parse_address)]
     pub metrics: Option<openmetrics::Address>,
 
@@ -228,12 +229,12 @@ pub struct RunOpts {
     #[arg(long, hide_short_help = true)]
     pub help_stats: bool,
 
-    /// Say more, and what libbpf says
+    /// Print more, and what libbpf prints
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Length of the kernel's dump of its state, which is printed where the kernel ends
-    /// the scheduler after an error (0: 32 KiB, or 2 KiB a CPU if that is more)
+    /// Length of the kernel's dump, which is printed if the kernel ends the
+    /// scheduler after an error (0: 32 KiB, or 2 KiB a CPU if that is more)
     #[arg(long, hide_short_help = true, default_value_t = 0, value_name = "BYTES", value_parser = whole(0..=16_777_216u32))]
     pub exit_dump_len: u32,
 
@@ -302,7 +303,7 @@ impl Opts {
         }
         let knobs = opts.run.tunables();
         if knobs.adapt != 0 && knobs.telemetry == 0 {
-            let what = "--adapt decides by what --telemetry counts: it cannot be without";
+            let what = "--adapt requires --telemetry";
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }
         opts
@@ -390,7 +391,13 @@ mod tests {
         let help = command().term_width(80).render_help().to_string();
         let lines = help.lines().count();
         assert!(lines <= 60, "{lines} lines: {help}");
-        for part in ["status", "--mode", "--adapt", "--help", "COMMAND` tells"] {
+        for part in [
+            "status",
+            "--mode",
+            "--adapt",
+            "--help",
+            "COMMAND` describes",
+        ] {
             assert!(help.contains(part), "{part}: {help}");
         }
         let all = command().render_long_help().to_string();

@@ -31,7 +31,7 @@ pub struct TopArgs {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
     pub interval: Duration,
 
-    /// End after so many looks
+    /// End after this many looks
     #[arg(short = 'n', long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub iterations: Option<u64>,
 
@@ -52,7 +52,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     interval::parse(text, 0.1..=3600.0)
 }
 
-/// Watches until told to end, or until the scheduler has ended.
+/// Watches until it is asked to end, or until the scheduler has ended.
 pub fn run(args: &TopArgs) -> Result<()> {
     let locks = args.view == View::Locks;
     let screen = Screen::new(args.view, args.by, args.filter.clone(), Look::take(locks)?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! policy/context.h: patterns, and the word that tells what is in force.
+//! policy/context.h: patterns, and the word that says what is in force.
 
 use crate::{config, policy, sys};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@
 use crate::{any_time, config, policy, sys, FULL};
 use proptest::prelude::*;
 
-/// Longest time that the policy tells apart.
+/// Longest time that the policy distinguishes.
 const MAX: u64 = 1 << 31;
 
 /// Longest burst that it learns.

@@ -57,7 +57,7 @@ proptest! {
         prop_assert_eq!(policy!(mutex_owner(&m, m.lock)), 0, "no robust one");
     }
 
-    /// An owner is told only where every word agrees with it.
+    /// An owner is known only where every word agrees with it.
     #[test]
     fn what_does_not_add_up_has_no_owner(m in words(), val in prop_oneof![Just(CONTENDED), any::<u32>()]) {
         let owner = policy!(mutex_owner(&m, val));
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(policy!(mutex_owner(&m, val)), 0);
     }
 
-    /// Without the key nobody can tell which locks of two processes meet: above all not
+    /// Without the key nobody can find out which locks of two processes meet: above all not
     /// those of which address and process differ by the same bits.
     #[test]
     fn locks_of_two_processes_have_two_names(

@@ -230,7 +230,7 @@ proptest! {
 
     /// The bound below which all registers stayed is what the thresholds ask for.
     #[test]
-    fn change_tells_how_far_registers_moved(a in any::<[u32; REGS]>(), moves in any::<[i32; REGS]>(), bits in 0..32u32) {
+    fn change_says_how_far_registers_moved(a in any::<[u32; REGS]>(), moves in any::<[i32; REGS]>(), bits in 0..32u32) {
         let mask = (1i64 << bits) - 1;
         let moves = moves.map(|m| (i64::from(m) & mask) as i32);
         let mut b = a;
@@ -245,7 +245,7 @@ proptest! {
         prop_assert_eq!(got, policy!(spin_change(&b, &a)));
     }
 
-    /// Not before so many ticks, and then always.
+    /// Not before this many ticks, and then always.
     #[test]
     fn standing_still_is_seen_after_so_many_ticks(ip in any_time(), offsets in prop::collection::vec(0..=WINDOW, 20), need in 2..10u64) {
         let mut w = watch();
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn at_its_first_tick_only_pause_tells(change in any::<u32>(), marks in 0..16u32) {
+    fn at_its_first_tick_only_pause_counts(change in any::<u32>(), marks in 0..16u32) {
         let mut w = watch();
         (w.ticks, w.change) = (1, change);
         prop_assert_eq!(policy!(spin_verdict(&w, marks, 2)), marks & PAUSE != 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the statistics socket is told, read from the BPF side's maps.
+//! What the statistics socket reports, read from the BPF side's maps.
 
 use super::load::Scheduler;
 use super::rings;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who enqueues anew what real-time and deadline tasks displace (bpf/rt.bpf.c).
+//! Whether the kernel or the scheduler re-enqueues what real-time and deadline
+//! tasks displace (bpf/rt.bpf.c).
 
 use super::skel::OpenBpfSkel;
 use anyhow::Result;
@@ -8,7 +9,7 @@ use scx_utils::ksym_exists;
 
 /// By what the running kernel has.
 pub enum Displaced {
-    /// The kernel itself, told by a flag of the scheduler: from 7.1.
+    /// The kernel itself, asked by a flag of the scheduler: from 7.1.
     Kernel,
     /// A hook of each switch: 6.19 and 7.0, which warn of ops.cpu_release.
     Hook,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which CPUs there are and where, as the BPF side is told: at start, and when some have
+//! Which CPUs there are and where, as the BPF side knows it: at start, and when some have
 //! come or gone. It does by itself what cannot wait (bpf/hotplug.bpf.c).
 
 use super::skel::{types, BpfSkel};
@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd;
 /// Counts each CPU that came or went, under whatever scheduler.
 const SEQUENCE: &str = "/sys/kernel/sched_ext/hotplug_seq";
 
-/// The CPUs as the BPF side was told of them.
+/// The CPUs as they were last stored for the BPF side.
 pub struct KnownCpus {
     /// The kernel's count before they were looked at: what changed during a look is found
     /// by the next one.
@@ -30,14 +30,14 @@ pub struct KnownCpus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
-    /// It was told to the BPF side.
+    /// It is stored for the BPF side.
     Told,
     /// The BPF side was loaded for another kind of machine.
     Reload,
 }
 
 impl KnownCpus {
-    /// Looks at the CPUs; the BPF side is yet to be told.
+    /// Looks at the CPUs; nothing is stored for the BPF side yet.
     pub fn look(opts: &RunOpts) -> Result<(Self, Layout)> {
         let mut known = Self {
             sequence: sequence(),
@@ -62,7 +62,7 @@ impl KnownCpus {
         Ok(layout)
     }
 
-    /// Tells the loaded BPF side what it learns from maps: the order of the CPUs, and their
+    /// Stores what the loaded BPF side learns from maps: the order of the CPUs, and their
     /// counters.
     pub fn fill_maps(
         &mut self,
@@ -84,7 +84,7 @@ impl KnownCpus {
         Ok(())
     }
 
-    /// Tells the BPF side of CPUs that came or went since it was told last. Decisions that
+    /// Stores for the BPF side the CPUs that came or went since the last time. Decisions that
     /// it takes meanwhile may see a CPU where it was, or not at all.
     pub fn follow(&mut self, skel: &mut BpfSkel) -> Result<Change> {
         let now = sequence();
@@ -95,7 +95,7 @@ impl KnownCpus {
         let layout = match self.layout() {
             Ok(layout) => layout,
             Err(error) => {
-                warn!("CPUs came or went, and will be looked at again: {error:#}");
+                warn!("CPUs came or went; the topology will be read again: {error:#}");
                 return Ok(Change::None);
             }
         };
@@ -109,11 +109,11 @@ impl KnownCpus {
         if layout.capacity_differs() && !self.differ {
             return Ok(Change::Reload);
         }
-        tell(skel.maps.bss_data.as_mut().context("no .bss")?, &layout);
+        store(skel.maps.bss_data.as_mut().context("no .bss")?, &layout);
         // Those of a CPU that went do not count again when it is back.
         let counters = match self.counters.take().map(|_| Counters::open(&present)) {
             Some(Err(why)) => {
-                warn!("speeds are not measured any more: {why}");
+                warn!("speeds are no longer measured: {why}");
                 None
             }
             counters => counters.transpose().unwrap_or_default(),
@@ -124,7 +124,7 @@ impl KnownCpus {
 }
 
 /// Writes where each CPU is.
-pub fn tell(bss: &mut types::bss, layout: &Layout) {
+pub fn store(bss: &mut types::bss, layout: &Layout) {
     bss.nr_present = layout.present().count() as u32;
     bss.smt_present = layout.smt;
     for (to, from) in bss.cpu_topo.iter_mut().zip(&layout.cpus) {

@@ -170,7 +170,7 @@ impl<'a> Scheduler<'a> {
         }
         self.link = Some(scx_ops_attach!(self.skel, freqlock_ops)?);
         if (self.skel.maps.bss_data.as_ref()).is_some_and(|bss| bss.no_irq_regs) {
-            info!("spinners: found by sched_yield only, for this kernel does not tell what an interrupt interrupted");
+            info!("spinners: found by sched_yield only, since this kernel does not expose what an interrupt interrupted");
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ fn cold_text(tunables: &Tunables) -> String {
     };
     let cold: Vec<String> = COLD_KNOBS.into_iter().flatten().filter_map(known).collect();
     match cold.as_slice() {
-        [] => "cost of cold caches: not known, moves cost what the knobs migrate_*_ns say".into(),
+        [] => "cost of cold caches: not known, migrations cost by the knobs migrate_*_ns".into(),
         cold => format!("cost of cold caches: {}", cold.join(", ")),
     }
 }
@@ -285,7 +285,7 @@ fn open_and_load<'a>(
         }
     }
     let bss = skel.maps.bss_data.as_mut().context("no .bss")?;
-    hotplug::tell(bss, layout);
+    hotplug::store(bss, layout);
     store_tunables!(settings.tunables(), bss.tunables);
     rules::store(bss, settings.contexts(), settings.tunables());
     bss.test_speed.fill(intf::fl_consts_FL_FULL_SPEED);

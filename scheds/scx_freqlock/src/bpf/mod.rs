@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! All that knows the BPF object: [`load`] loads and attaches it, [`serve`] goes on while
 //! it is, [`answers`] reads its figures. [`rules`] writes contexts, [`trials`] modes,
-//! [`neighbours`] ends periods for the page of CPUs, [`rings`] takes in what it tells of
-//! tasks, [`hotplug`] tells it of CPUs, and [`displaced`] chooses what the kernel needs.
+//! [`neighbours`] ends periods for the page of CPUs, [`rings`] takes in what it
+//! reports of tasks, [`hotplug`] stores the CPUs for it, and [`displaced`] chooses
+//! what the kernel needs.
 
 mod answers;
 mod displaced;

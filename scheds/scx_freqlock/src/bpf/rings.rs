@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Takes in what the BPF side tells of tasks: a ring buffer of those that exited,
+//! Takes in what the BPF side reports of tasks: a ring buffer of those that exited,
 //! another of priority inversions, and an iterator over those that live.
 
 use super::skel::BpfMaps;
@@ -44,7 +44,8 @@ impl Rings {
             }
             0
         })?;
-        ring.build().context("cannot read what is told of tasks")
+        ring.build()
+            .context("cannot read what is reported of tasks")
     }
 }
 
@@ -59,9 +60,9 @@ impl Watch {
     pub fn start(ring: &RingBuffer) -> Result<Self> {
         // SAFETY: the descriptor belongs to `ring`, and is duplicated here.
         let events = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
-        let events = rustix::io::dup(events).context("cannot watch for what is told")?;
-        let (until, end) = rustix::pipe::pipe().context("cannot watch for what is told")?;
-        // Nothing is kept for who is not there yet: it looks at the next moment.
+        let events = rustix::io::dup(events).context("cannot watch for reports")?;
+        let (until, end) = rustix::pipe::pipe().context("cannot watch for reports")?;
+        // Nothing is kept for a reader that is not there yet: it looks again soon.
         let (to, ready) = bounded(0);
         thread::Builder::new()
             .name("telemetry".into())
@@ -88,7 +89,7 @@ impl Watch {
 pub fn take_in(ring: &RingBuffer) -> Result<()> {
     ring.poll(Duration::ZERO)
         .and_then(|()| ring.consume())
-        .context("cannot read what is told of tasks")
+        .context("cannot read what is reported of tasks")
 }
 
 /// The tasks that live now.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Serves the scheduler that is attached: who asks, who changes knobs, what comes from the
+//! Serves the scheduler that is attached: requests, changes of knobs, what comes from the
 //! BPF side, and why it ended.
 
 use super::hotplug::Change;
@@ -47,8 +47,8 @@ impl Scheduler<'_> {
         let (answers, requests) = server.channels();
         let rings = Rings::new(&self.skel.maps)?;
         let collector = RefCell::new(Collector::default());
-        let told = rings.read_into(&collector)?;
-        let watch = Watch::start(&told)?;
+        let reports = rings.read_into(&collector)?;
+        let watch = Watch::start(&reports)?;
         let look = tick(LOOK_EVERY);
         let mut page = CpusPage::none();
         let mut signalled = false;
@@ -61,20 +61,20 @@ impl Scheduler<'_> {
             let trial = next.map_or_else(never, at);
             select! {
                 recv(requests) -> request => {
-                    rings::take_in(&told)?;
+                    rings::take_in(&reports)?;
                     let answer = self.answer(request?, &collector);
                     answers.send(answer).context("the statistics server is gone")?;
                 }
-                recv(watch.ready) -> _ => rings::take_in(&told)?,
+                recv(watch.ready) -> _ => rings::take_in(&reports)?,
                 recv(asked) -> asked => {
                     let asked = asked.context("nobody listens for changes of knobs")?;
-                    // Who asked may be gone.
+                    // The client may be gone.
                     drop(asked.answer.send(self.answer_control(&asked, learned)?));
                 }
                 recv(signals.reload) -> _ => self.reload(learned)?,
                 recv(signals.end) -> _ => signalled = true,
                 recv(look) -> _ => {
-                    rings::take_in(&told)?;
+                    rings::take_in(&reports)?;
                     match self.cpus.follow(&mut self.skel)? {
                         Change::None => {}
                         Change::Told => page.renew(&mut self.skel),
@@ -135,7 +135,7 @@ impl Scheduler<'_> {
         uei_exited!(&self.skel, uei)
     }
 
-    /// Changes knobs and contexts, or tells of them.
+    /// Changes knobs and contexts, or reports them.
     fn answer_control(
         &mut self,
         asked: &control::Asked,

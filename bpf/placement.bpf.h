@@ -69,7 +69,8 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
  * @p continues on @cpu, which is idle, through the queue of that CPU. Not straight to its
  * local queue: a task that is enqueued there from another CPU is on the way for a moment. On
  * kernels that keep where it goes when its affinity changes meanwhile, it goes there
- * all the same, and the kernel ends the scheduler for it (tests/vm/affinity-again.test).
+ * all the same, and the kernel ends the scheduler for it
+ * (tests/vm/affinity-changed-in-flight.test).
  *
  * False if @cpu is about to go offline: the CPU that drains its queue waits until all that did
  * not see that are done.

@@ -18,7 +18,7 @@
  * again now and then: a scheduler that starts makes a new one.
  *
  * All CPUs are in thousandths. What each figure means stands at its field; how
- * `neighbours` is found is told in src/cpus/share.rs and src/cpus/count.rs.
+ * `neighbours` is found is described in src/cpus/share.rs and src/cpus/count.rs.
  *
  * Numbers of processes are those of the machine. In a container getpid() is another
  * number: look for the cgroup instead, of which the id is the inode of its folder, in

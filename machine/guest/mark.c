@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mark begin|end|exit [N]: tells the simulated machine where it is in a run.
+ * mark begin|end|exit [N]: marks for the simulated machine where it is in a run.
  * `begin` and `end` are put into the record with the guest's time; `exit` ends
  * the machine at once with exit status N. Elsewhere it does nothing.
  */

@@ -9,7 +9,7 @@ arm64_tools=$cache/tools-arm64
 arm64_libraries=(libc6-dev libgcc-14-dev libelf-dev zlib1g-dev libzstd-dev)
 
 # QEMU; and a busybox for this host of the release that the guest has it from,
-# because a guest's own cannot tell what it can do here.
+# because a guest's own does not know what it can do here.
 make_arm64_tools() {
     local dir=$1 closure
     mapfile -t closure < <(debian_closure qemu-system-arm)

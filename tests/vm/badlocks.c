@@ -64,12 +64,12 @@ static void *liar(void *arg)
 	struct timespec short_while = { 0, 200000 };
 	unsigned int seed = 1 + (long)arg;
 	struct words w;
-	long *told = malloc(sizeof(*told));
+	long *lies = malloc(sizeof(*lies));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
-	*told = 0;
+	*lies = 0;
 	while (clock_ns(CLOCK_MONOTONIC) < end) {
 		int32_t owners[] = { 0,
 				     1,
@@ -102,17 +102,17 @@ static void *liar(void *arg)
 			futex(&w, rand_r(&seed) % 2 ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, w.lock,
 			      &short_while);
 		lie_by_hint(page, owner, &seed);
-		++*told;
+		++*lies;
 	}
 	munmap(page, 4096);
-	return told;
+	return lies;
 }
 
 static void cmd_lie(void)
 {
 	int threads = number("threads", 4);
 	pthread_t thread[MAX_LIARS];
-	long told = 0;
+	long lies = 0;
 
 	if (threads > MAX_LIARS)
 		die("at most %d threads", MAX_LIARS);
@@ -122,9 +122,9 @@ static void cmd_lie(void)
 		void *count;
 
 		pthread_join(thread[i], &count);
-		told += *(long *)count;
+		lies += *(long *)count;
 	}
-	printf("told=%ld\n", told);
+	printf("lies=%ld\n", lies);
 }
 
 /* A mutex in memory that processes share; what happens to those that use it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A program that reads the page of CPUs to count on, by nothing but its header, and
- * processes to be told of there. Each prints one line of name=value pairs.
+ * processes to be listed there. Each prints one line of name=value pairs.
  *
  *   cpus await pid=P|cgroup=ID field=cpus least=0 most=4000
  *					until the figure of P, in thousandths, is between

@@ -457,7 +457,7 @@ static void cmd_late(void)
 		die("no thread");
 }
 
-/* What the threads of cmd_free() tell each other. */
+/* Flags between the threads of cmd_free(). */
 static volatile int light_tid;
 static volatile uint32_t woken; /* rounds begun; a futex */
 static volatile uint64_t free_at, leaves_at, ran_at;

@@ -75,7 +75,7 @@ await_state() {
 
 # Runs the scheduler without waiting for anything; it talks into a pipe. CPUs are
 # equally fast unless a test says otherwise: what a busy host does to emulated
-# ones would be measured as speeds and costs of moves.
+# ones would be measured as speeds and migration costs.
 launch() {
     log=''
     exec {scheduler_out}< <(exec "$scheduler" --no-calibrate --speed-floor=1024 "$@" 2>&1)

@@ -156,7 +156,7 @@ static void cmd_displace(void)
 
 /*
  * A busy loop that calls itself otherwise again and again, without sleep: its name, or
- * its real user, of whom no hook of the kernel tells.
+ * its real user, for which the kernel has no hook.
  */
 static void cmd_change(void)
 {

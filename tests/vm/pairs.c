@@ -15,10 +15,10 @@
 
 enum { MAX_PAIRS = 64 };
 
-/* What they tell, beside each pair's passes, which are its note's checks. */
+/* What they report, beside each pair's passes, which are its note's checks. */
 static struct {
 	volatile uint64_t asked, longest, nr;
-} *told;
+} *report;
 
 static int to_wakee[2];
 
@@ -100,10 +100,10 @@ static void wakee(int i)
 		uint64_t waited;
 
 		take(to_wakee[0]);
-		waited = clock_ns(CLOCK_MONOTONIC) - told->asked;
-		if (waited > told->longest)
-			told->longest = waited;
-		told->nr++;
+		waited = clock_ns(CLOCK_MONOTONIC) - report->asked;
+		if (waited > report->longest)
+			report->longest = waited;
+		report->nr++;
 	}
 }
 
@@ -111,8 +111,9 @@ static void cmd_lie(void)
 {
 	long n = number("n", 40), i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (told == MAP_FAILED)
+	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (report == MAP_FAILED)
 		die("out of memory");
 	open_pipe(to_wakee);
 	for (i = 1; i < cpus; i++)
@@ -121,12 +122,12 @@ static void cmd_lie(void)
 	pin(0, 0);
 	for (i = 0; i < n; i++) {
 		sleep_us(5000);
-		told->asked = clock_ns(CLOCK_MONOTONIC);
+		report->asked = clock_ns(CLOCK_MONOTONIC);
 		pass(to_wakee[1]);
 		burn_us(number("work-us", 20000));
 	}
 	sleep_us(100000);
-	printf("waited=%lu nr=%lu\n", told->longest / 1000, told->nr);
+	printf("waited=%lu nr=%lu\n", report->longest / 1000, report->nr);
 }
 
 static const struct command commands[] = { { "talk", cmd_talk }, { "lie", cmd_lie }, {} };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How the tests' programs are told what to do, NAME=VALUE, and how they give up. */
+/* The arguments of the tests' programs, NAME=VALUE, and how they give up. */
 #ifndef FREQLOCK_TEST_PARAMS_H
 #define FREQLOCK_TEST_PARAMS_H
 

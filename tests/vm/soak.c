@@ -288,7 +288,7 @@ static long count_ids(int cmd)
 	return n;
 }
 
-/* Keys are walked through while others come and go, so it begins anew now and then. */
+/* Keys are walked through while others come and go, so it begins again now and then. */
 static long count_entries(int fd, const struct bpf_map_info *info)
 {
 	char key[2][MAX_KEY];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Loops that wait for memory to change, and loops that work and may look like
- * them: what the scheduler must tell apart. It judges nothing and prints one
+ * them: what the scheduler must distinguish. It judges nothing and prints one
  * line of name=value pairs.
  *
  *   spinner list				kinds, one a line: spin NAME or work NAME

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks for the loads of tests: how they are made and ended, and what they tell, in memory
+ * Tasks for the loads of tests: how they are made and ended, and what they report, in memory
  * that they share with who made them.
  */
 #ifndef FREQLOCK_TEST_TASKS_H
@@ -31,7 +31,7 @@ enum {
 	PATIENCE_MS = 20000,
 };
 
-/* What a task tells about itself; each has a page of its own in shared memory. */
+/* What a task reports about itself; each has a page of its own in shared memory. */
 struct task_note {
 	volatile int cpu;  /* where it ran last, -1 before it ran */
 	volatile int goal; /* requeue: where it is expected */
@@ -98,7 +98,7 @@ static inline void reap(pid_t pid)
 		die("task %d ended with status 0x%x", pid, status);
 }
 
-/* One byte through a pipe is how a task tells its parent that it got somewhere. */
+/* One byte through a pipe is how a task reports to its parent that it got somewhere. */
 static int bell[2];
 
 static inline void ring(void)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# For tests that look whether the scheduler's books are closed: what is counted for tasks
+# For tests that check for leftovers: what the scheduler counts for tasks
 # that wait is 0 once none does. To be sourced after lib.sh.
 # shellcheck shell=bash disable=SC2154
 
@@ -14,7 +14,7 @@ read_slots() {
     charged=${BASH_REMATCH[1]}
 }
 
-# Others may wait for something just now, but not for ever.
+# Others may wait for something just now, but not forever.
 expect_slots_empty() {
     local end=$((SECONDS + patience))
     until read_slots && ((refs + used + charged == 0)); do

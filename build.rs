@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Makes Rust of what bpf/ defines: the bindings of intf.h, the table of knobs
-//! and the statistics, of the scheduler and of tasks.
+//! Makes Rust of what bpf/ defines: the bindings of intf.h, and the tables of knobs, of
+//! statistics, of the scheduler and of tasks, of modes and of sources of speed.
 
 #[path = "src/table.rs"]
 mod table;
@@ -16,6 +16,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tasks = std::fs::read_to_string("bpf/taskstats.h")?;
     let tasks = table::parse_task_stats("bpf/taskstats.h", &tasks)?;
     write(&out, "task_stats.rs", &table::task_stats_source(&tasks))?;
+    for (header, file, kind) in [
+        ("bpf/modes.h", "modes.rs", &table::MODES),
+        ("bpf/sources.h", "sources.rs", &table::SOURCES),
+    ] {
+        let choices = table::parse_choices(kind, header, &std::fs::read_to_string(header)?)?;
+        write(&out, file, &table::choices_source(kind, &choices))?;
+        println!("cargo:rerun-if-changed={header}");
+    }
     write(&out, "knobs.rs", &table::knobs_source(&knobs, &retired))?;
     write(&out, "metrics.rs", &table::metrics_source(&stats))?;
     scx_cargo::BpfBuilder::new()?

@@ -47,7 +47,31 @@ static u32 share_of(u64 value, u64 max)
 	return max && value < max ? value * SPEED_ONE / max : SPEED_ONE;
 }
 
-static u32 sample_aperf(s32 cpu, u64 now)
+/*
+ * One function a source: @cpu's speed as it measures it, 0 if it does not. @perf is what
+ * the kernel's cpufreq driver says.
+ */
+static u32 sample_test(s32 cpu, u64 now, u32 perf)
+{
+	return 0;
+}
+
+static u32 sample_recency(s32 cpu, u64 now, u32 perf)
+{
+	return 0;
+}
+
+static u32 sample_cpuperf(s32 cpu, u64 now, u32 perf)
+{
+	return perf << SPEED_SHIFT;
+}
+
+static u32 sample_tracepoint(s32 cpu, u64 now, u32 perf)
+{
+	return share_of(khz_now[cpu & (FL_MAX_CPUS - 1)], khz_max[cpu & (FL_MAX_CPUS - 1)]);
+}
+
+static u32 sample_aperf(s32 cpu, u64 now, u32 perf)
 {
 	struct bpf_perf_event_value a = {}, m = {};
 	u64 ratio;
@@ -76,12 +100,11 @@ static u32 sample(s32 cpu, u64 now)
 		cpuperf_varies = true;
 
 	switch (freq_source) {
-	case FL_FREQ_CPUPERF:
-		return perf << SPEED_SHIFT;
-	case FL_FREQ_APERF:
-		return sample_aperf(cpu, now);
-	case FL_FREQ_TRACEPOINT:
-		return share_of(khz_now[cpu & (FL_MAX_CPUS - 1)], khz_max[cpu & (FL_MAX_CPUS - 1)]);
+#define SOURCE(name, cli, flags, help) \
+	case FL_FREQ_##name:           \
+		return sample_##name(cpu, now, perf);
+#include "sources.h"
+#undef SOURCE
 	default:
 		return 0;
 	}
@@ -119,7 +142,7 @@ static u32 effective(s32 cpu, u32 speed)
 	const volatile struct cpu_topo *topo = fl_topo(cpu);
 	bool shared = false;
 
-	if (freq_source == FL_FREQ_TEST)
+	if (source_has(freq_source, GIVEN))
 		return test_speed[cpu & (FL_MAX_CPUS - 1)];
 	if (smt_present && topo->sibling >= 0)
 		shared = fl_is_busy(topo->sibling);
@@ -140,7 +163,7 @@ u32 fl_speed(s32 cpu, u64 now)
 		if (fl_is_busy(cpu) && now > cctx->busy_at)
 			busy += now - cctx->busy_at;
 		busy = lesser(busy, now - at);
-		if (freq_source == FL_FREQ_RECENCY)
+		if (source_has(freq_source, MODELLED))
 			speed = speed_rise(speed, busy, &m);
 		speed = speed_fall(speed, now - at - busy, &m);
 	}

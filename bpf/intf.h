@@ -48,23 +48,36 @@ enum fl_consts {
 
 /* Placement, as ARCHITECTURE.md describes each. */
 enum fl_mode {
-	FL_MODE_OFF,
-	FL_MODE_FORK_LOCAL,
-	FL_MODE_FORK_ALL,
-	FL_MODE_SMOVE,
-	FL_MODE_NEST,
-	FL_MODE_AUTO,
+#define MODE(name, cli, flags, help) FL_MODE_##name,
+#include "modes.h"
+#undef MODE
 	FL_NR_MODES,
 };
 
-/* Where a CPU's present speed comes from, best first after TEST. */
+enum fl_mode_flags {
+	SCANS = 1 << 0, /* looks at the idle CPUs before it decides */
+	BY_TASKS = 1
+		   << 1, /* places what a task forks or wakes; what an interrupt wakes, off does */
+	WARM = 1 << 2,   /* a waiting task is taken by the fastest idle CPU, not by any */
+	WARM_ONLY = 1 << 3, /* looks at CPUs of the warm set alone */
+	PREDICTS = 1
+		   << 4, /* goes by predicted waits and bursts, which are compared with real ones */
+};
+
+/* Where a CPU's present speed comes from. */
 enum fl_freq_source {
-	FL_FREQ_TEST,       /* set per CPU by a test */
-	FL_FREQ_CPUPERF,    /* scx_bpf_cpuperf_cur() */
-	FL_FREQ_APERF,      /* APERF/MPERF counters */
-	FL_FREQ_TRACEPOINT, /* power:cpu_frequency */
-	FL_FREQ_RECENCY,    /* rises with busy time, decays with idle time */
+#define SOURCE(name, cli, flags, help) FL_FREQ_##name,
+#include "sources.h"
+#undef SOURCE
 	FL_NR_FREQ_SOURCES,
+};
+
+enum fl_source_flags {
+	GIVEN = 1 << 0,    /* speeds are as the agent was told, and no model changes them */
+	MODELLED = 1 << 1, /* nothing is measured: speed rises with busy time by the model, too */
+	CPUFREQ = 1 << 2,  /* needs cpufreq, ... */
+	COUNTERS = 1 << 3, /* ... APERF and MPERF, ... */
+	HOOKED = 1 << 4,   /* ... or the tracepoint power:cpu_frequency */
 };
 
 /* Distances between two CPUs; each includes the ones before it. */

@@ -188,7 +188,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	if (runnable)
 		return 0;
 	/* What no mode went by is not compared. */
-	if (tctx->burst && fl_policy(tctx)->mode == FL_MODE_AUTO)
+	if (tctx->burst && mode_has(fl_policy(tctx)->mode, PREDICTS))
 		fl_hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
 	if (tctx->class_key) {
 		fl_class_learn(tctx->class_key, 0, tctx->work ?: 1);

@@ -54,7 +54,7 @@ volatile u32 nr_groups;
 
 /* Written by the agent before it is loaded. */
 volatile struct tunables tunables;
-volatile u32 freq_source = FL_FREQ_RECENCY;
+volatile u32 freq_source = FL_FREQ_recency;
 /* By the number of active cores less one; all 0: not known, nothing is lost. */
 volatile u32 turbo[FL_MAX_CPUS];
 

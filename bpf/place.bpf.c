@@ -91,12 +91,12 @@ s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now)
  */
 s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now)
 {
-	struct idle_scan scan = { .nest_only = mode == FL_MODE_NEST };
+	struct idle_scan scan = { .nest_only = mode_has(mode, WARM_ONLY) };
 	s32 cpu;
 
 	if (!fl_any_idle())
 		return -1;
-	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO) {
+	if (mode_has(mode, WARM)) {
 		fl_scan_idle(p, from, now, &scan);
 		if (scan.warm >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm))
 			return scan.warm;
@@ -171,8 +171,8 @@ static s32 less_crowded(struct task_struct *p, const struct placement *pl, s32 p
 	return waker_less_crowded(fl_nr_running(this), leaves, fl_nr_running(prev)) ? this : prev;
 }
 
-/* off: an idle CPU near the previous one, as the kernel chooses it. */
-static s32 place_off(struct task_struct *p, struct placement *pl)
+/* An idle CPU near the previous one, as the kernel chooses it: off, and where a mode says so. */
+static s32 place_near(struct task_struct *p, struct placement *pl)
 {
 	bool idle = false;
 	s32 cpu;
@@ -183,7 +183,12 @@ static s32 place_off(struct task_struct *p, struct placement *pl)
 	return queue_on(less_crowded(p, pl, cpu));
 }
 
-static s32 place_fork_local(struct task_struct *p, struct placement *pl)
+static s32 place_off(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+{
+	return AS_OFF;
+}
+
+static s32 place_fork_local(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	u64 bound = tunables.disperse_us * FL_USEC;
 
@@ -206,7 +211,7 @@ static s32 place_fork_local(struct task_struct *p, struct placement *pl)
 	return park_on(pl, pl->prev_cpu, bound, -1);
 }
 
-static s32 place_fork_all(struct task_struct *p, struct placement *pl)
+static s32 place_fork_all(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	s32 cpu = pl->fork && fl_allowed(p, pl->this_cpu) ? pl->this_cpu : pl->prev_cpu;
 
@@ -215,7 +220,7 @@ static s32 place_fork_all(struct task_struct *p, struct placement *pl)
 	return park_on(pl, cpu, tunables.disperse_us * FL_USEC, -1);
 }
 
-static s32 place_smove(struct task_struct *p, struct placement *pl)
+static s32 place_smove(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	s32 near = pl->scan.near;
 
@@ -234,7 +239,7 @@ static s32 place_smove(struct task_struct *p, struct placement *pl)
  * nest_idle_us after. Taking a CPU from outside thus makes the set grow, and
  * leaving one idle makes it shrink.
  */
-static s32 place_nest(struct task_struct *p, struct placement *pl)
+static s32 place_nest(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	s32 near = pl->scan.near;
 
@@ -312,7 +317,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if ((!idle || why == AUTO_HOME) && fl_is_taken(cpu))
 		return 0;
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
-	if (freq_source != FL_FREQ_TEST && tunables.speed_floor < FL_FULL_SPEED && top)
+	if (!source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
 	if (ramp && why == AUTO_WARM)
 		from = finish_invest(speed, top, tunables.warm_up);
@@ -583,16 +588,11 @@ static s32 beside(struct task_struct *p, s32 cpu)
 static s32 place_by_mode(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	switch (pl->mode) {
-	case FL_MODE_FORK_LOCAL:
-		return place_fork_local(p, pl);
-	case FL_MODE_FORK_ALL:
-		return place_fork_all(p, pl);
-	case FL_MODE_SMOVE:
-		return place_smove(p, pl);
-	case FL_MODE_NEST:
-		return place_nest(p, pl);
-	case FL_MODE_AUTO:
-		return place_auto(p, tctx, pl);
+#define MODE(name, cli, flags, help) \
+	case FL_MODE_##name:         \
+		return place_##name(p, tctx, pl);
+#include "modes.h"
+#undef MODE
 	default:
 		return AS_OFF;
 	}
@@ -605,13 +605,12 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	u64 mode = pl->mode;
 	s32 cpu;
 
-	pl->scan.nest_only = mode == FL_MODE_NEST;
-	if (mode == FL_MODE_NEST || mode == FL_MODE_AUTO ||
-	    (mode == FL_MODE_SMOVE && pl->from_task))
+	pl->scan.nest_only = mode_has(mode, WARM_ONLY);
+	if (mode_has(mode, SCANS) && (pl->from_task || !mode_has(mode, BY_TASKS)))
 		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
 	cpu = place_by_mode(p, tctx, pl);
 	if (cpu < 0)
-		cpu = place_off(p, pl);
+		cpu = place_near(p, pl);
 	if (!pl->idle && fl_is_taken(cpu)) {
 		pl->park = false;
 		cpu = beside(p, cpu);

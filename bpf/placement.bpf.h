@@ -101,13 +101,13 @@ static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 }
 
 /*
- * auto: @p runs on, but not here and now. True if it was sent to an idle CPU;
+ * A mode that predicts: @p runs on, but not here and now. True if it was sent to an idle CPU;
  * else it queues here, and may be parked.
  */
 static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
 			u64 now)
 {
-	struct placement *pl = begin_placement(FL_MODE_AUTO, cpu, now);
+	struct placement *pl = begin_placement(fl_policy(tctx)->mode, cpu, now);
 	s32 target;
 
 	pl->this_cpu = cpu;

@@ -105,7 +105,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
 	if (fl_edge(tctx))
 		fl_lock_woken(p, tctx, pl->now);
-	if (pl->mode == FL_MODE_AUTO) {
+	if (mode_has(pl->mode, PREDICTS)) {
 		fl_learn_back(tctx, pl->now);
 		if (pl->from_task)
 			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
@@ -121,7 +121,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (reports_tasks)
 		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
 
-	if (pl->mode == FL_MODE_AUTO) {
+	if (mode_has(pl->mode, PREDICTS)) {
 		tctx->flags |= FL_TASK_PREDICTED;
 		tctx->predicted_wait = pl->wait_ns;
 	}
@@ -206,7 +206,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 			     fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
 	preempts = in == 0;
 	pinned = fl_is_pinned(p);
-	if (!arrives && mode == FL_MODE_AUTO && !pinned &&
+	if (!arrives && mode_has(mode, PREDICTS) && !pinned &&
 	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
 

@@ -22,32 +22,12 @@ pub enum Error {
     },
 }
 
-/// `enum fl_freq_source`, and what its members are called on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[repr(u32)]
-pub enum Source {
-    /// Speeds given with --test-speed, for tests
-    Test = intf::fl_freq_source_FL_FREQ_TEST,
-    /// What cpufreq drivers report to the scheduler
-    Cpuperf = intf::fl_freq_source_FL_FREQ_CPUPERF,
-    /// APERF/MPERF counters of x86
-    Aperf = intf::fl_freq_source_FL_FREQ_APERF,
-    /// The tracepoint power:cpu_frequency
-    Tracepoint = intf::fl_freq_source_FL_FREQ_TRACEPOINT,
-    /// A model: speed rises with busy time and falls with idle time
-    Recency = intf::fl_freq_source_FL_FREQ_RECENCY,
-}
+include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 impl Source {
-    /// As the command line has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Test => "test",
-            Self::Cpuperf => "cpuperf",
-            Self::Aperf => "aperf",
-            Self::Tracepoint => "tracepoint",
-            Self::Recency => "recency",
-        }
+    /// Whether bpf/sources.h gives it that flag of `enum fl_source_flags`.
+    pub fn has(self, flag: u32) -> bool {
+        self.flags() & flag != 0
     }
 }
 
@@ -78,13 +58,7 @@ pub struct Choice {
 /// Chooses the best source of the machine, or the wanted one if it is there.
 pub fn choose(wanted: Option<Source>, machine: &Machine) -> Result<Choice, Error> {
     if let Some(source) = wanted {
-        let there = match source {
-            Source::Test | Source::Recency => Ok(()),
-            Source::Cpuperf => machine.cpufreq.clone(),
-            Source::Aperf => machine.counters.as_ref().map(|_| ()).map_err(Clone::clone),
-            Source::Tracepoint => machine.cpufreq.clone().and(machine.tracepoint.clone()),
-        };
-        return match there {
+        return match machine.has_for(source) {
             Ok(()) => Ok(Choice {
                 source,
                 why: "as asked for".into(),
@@ -117,12 +91,28 @@ pub fn choose(wanted: Option<Source>, machine: &Machine) -> Result<Choice, Error
 }
 
 impl Machine {
+    /// Whether all is there that `source` needs, or what is not.
+    fn has_for(&self, source: Source) -> Result<(), String> {
+        if source.has(intf::fl_source_flags_COUNTERS) {
+            self.counters.as_ref().map_err(Clone::clone)?;
+        }
+        if source.has(intf::fl_source_flags_CPUFREQ) {
+            self.cpufreq.clone()?;
+        }
+        if source.has(intf::fl_source_flags_HOOKED) {
+            self.tracepoint.clone()?;
+        }
+        Ok(())
+    }
+
     /// Looks at this machine; `cpus` are the online ones. Counters are opened
     /// only if they could be used.
     pub fn probe(wanted: Option<Source>, cpus: &[usize]) -> Self {
-        let counters = match wanted {
-            None | Some(Source::Aperf) => Counters::open(cpus),
-            Some(_) => Err("not looked for".into()),
+        let looks_for = |flag| wanted.is_none_or(|source| source.has(flag));
+        let counters = if looks_for(intf::fl_source_flags_COUNTERS) {
+            Counters::open(cpus)
+        } else {
+            Err("not looked for".into())
         };
         let policies: Vec<PathBuf> = std::fs::read_dir("/sys/devices/system/cpu/cpufreq")
             .into_iter()
@@ -136,10 +126,11 @@ impl Machine {
             std::fs::read_to_string(policy.join("scaling_governor"))
                 .is_ok_and(|governor| governor.trim() == "schedutil")
         });
-        let tracepoint = match wanted {
-            // Reading the kernel's types takes a while.
-            None | Some(Source::Tracepoint) if governed => has_tracepoint(),
-            _ => Err("not looked for".into()),
+        // Reading the kernel's types takes a while.
+        let tracepoint = if governed && looks_for(intf::fl_source_flags_HOOKED) {
+            has_tracepoint()
+        } else {
+            Err("not looked for".into())
         };
         Self {
             cpufreq: governed.then_some(()).ok_or("no cpufreq here".into()),

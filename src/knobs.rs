@@ -219,7 +219,7 @@ mod tests {
     fn without_flags_every_knob_has_its_default() {
         let mut tunables = Tunables::new(Mode::Nest);
         parse(&[]).unwrap().apply(&mut tunables);
-        assert_eq!(tunables.mode, intf::fl_mode_FL_MODE_NEST as u64);
+        assert_eq!(tunables.mode, intf::fl_mode_FL_MODE_nest as u64);
         for knob in KNOBS {
             assert_eq!(
                 tunables.knob_mut(knob.name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tables bpf/knobs.h, bpf/stats.h and bpf/taskstats.h as data, and the Rust
-//! made of them.
+//! The tables bpf/knobs.h, bpf/stats.h, bpf/taskstats.h, bpf/modes.h and bpf/sources.h
+//! as data, and the Rust made of them.
 //!
 //! A strict parser on purpose: a line that it does not understand ends the
 //! build, naming file and line, rather than leave out a knob or a statistic.
@@ -140,6 +140,78 @@ pub fn parse_task_stats(file: &str, text: &str) -> Result<Vec<TaskStatLine>, Str
         stats.push(stat);
     }
     Ok(stats)
+}
+
+/// A table of which each line is one value of a C enum, and may be named on the command line.
+pub struct Kind {
+    /// What its lines are called.
+    entry: &'static str,
+    /// The Rust enum, and a line about it.
+    rust: &'static str,
+    about: &'static str,
+    /// The C enum, what its members begin with, and the enum of flags.
+    c: &'static str,
+    member: &'static str,
+    flags: &'static str,
+}
+
+pub const MODES: Kind = Kind {
+    entry: "MODE",
+    rust: "Mode",
+    about: "A rule of placement",
+    c: "fl_mode",
+    member: "FL_MODE_",
+    flags: "fl_mode_flags",
+};
+
+pub const SOURCES: Kind = Kind {
+    entry: "SOURCE",
+    rust: "Source",
+    about: "A source of CPU speed",
+    c: "fl_freq_source",
+    member: "FL_FREQ_",
+    flags: "fl_source_flags",
+};
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct ChoiceLine {
+    pub name: String,
+    /// On the command line.
+    pub cli: String,
+    pub flags: Vec<String>,
+    pub help: String,
+}
+
+impl ChoiceLine {
+    /// The variant of the Rust enum: `ForkLocal` of `fork_local`.
+    fn variant(&self) -> String {
+        let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+        self.name.split('_').map(capital).collect()
+    }
+}
+
+/// Parses `ENTRY(name, "cli-name", FLAG | FLAG or 0, "help")` lines.
+pub fn parse_choices(kind: &Kind, file: &str, text: &str) -> Result<Vec<ChoiceLine>, String> {
+    let mut choices = Vec::<ChoiceLine>::new();
+    for (line, _, args) in entries(file, text, &[kind.entry])? {
+        let at = |what: String| format!("{file}:{line}: {what}");
+        let [name, cli, flags, help] = fixed(args).map_err(at)?;
+        let flags = flags.split('|').map(str::trim).filter(|flag| *flag != "0");
+        let choice = ChoiceLine {
+            name: ident(name).map_err(at)?,
+            cli: string(cli).map_err(at)?,
+            flags: flags.map(str::to_string).collect(),
+            help: string(help).map_err(at)?,
+        };
+        if choices
+            .iter()
+            .any(|c| c.name == choice.name || c.cli == choice.cli)
+        {
+            return Err(at(format!("`{name}` or {cli} is defined twice")));
+        }
+        choices.push(choice);
+    }
+    Ok(choices)
 }
 
 /// One `MACRO(...)` line: its number, its macro and its arguments.
@@ -312,6 +384,65 @@ macro_rules! store_policy {{
     )
 }
 
+/// The enum of a table, with the names and flags of its members.
+pub fn choices_source(kind: &Kind, choices: &[ChoiceLine]) -> String {
+    let Kind {
+        rust,
+        about,
+        c,
+        member,
+        ..
+    } = kind;
+    let of_each =
+        |line: &dyn Fn(&ChoiceLine) -> String| -> String { choices.iter().map(line).collect() };
+    let variants = of_each(&|choice| {
+        format!(
+            "    /// {}\n    #[value(name = {:?})]\n    {} = crate::intf::{c}_{member}{},\n",
+            choice.help,
+            choice.cli,
+            choice.variant(),
+            choice.name
+        )
+    });
+    let names = of_each(&|choice| {
+        let variant = choice.variant();
+        format!("            Self::{variant} => {:?},\n", choice.cli)
+    });
+    let flags = of_each(&|choice| {
+        let flag = |flag: &String| format!("crate::intf::{}_{flag}", kind.flags);
+        let flags: Vec<String> = choice.flags.iter().map(flag).collect();
+        let flags = match flags.is_empty() {
+            true => "0".into(),
+            false => flags.join(" | "),
+        };
+        format!("            Self::{} => {flags},\n", choice.variant())
+    });
+    format!(
+        "\
+/// {about}: `enum {c}`, and what its members are called on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[repr(u32)]
+pub enum {rust} {{
+{variants}}}
+
+impl {rust} {{
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {{
+        match self {{
+{names}        }}
+    }}
+
+    /// Its bits of `enum {}`.
+    pub fn flags(self) -> u32 {{
+        match self {{
+{flags}        }}
+    }}
+}}
+",
+        kind.flags
+    )
+}
+
 /// `STATS`, the names and groups that they are printed with, and `Metrics` for
 /// scx_stats.
 pub fn metrics_source(stats: &[StatLine]) -> String {
@@ -414,123 +545,5 @@ impl TaskStats {{
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KNOB: &str =
-        r#"KNOB(slice_us, "us", 4000, 100, 100000, live, "Time slice: how long, at most")"#;
-
-    #[test]
-    fn a_knob_line_gives_its_seven_fields() {
-        let text = format!("/* a\n * comment */\n#ifndef KNOB\n#endif\n\n{KNOB}\n");
-        let (knobs, retired) = parse_knobs("k.h", &text).unwrap();
-        assert_eq!(retired, []);
-        assert_eq!(
-            knobs,
-            [KnobLine {
-                name: "slice_us".into(),
-                unit: "us".into(),
-                default: 4000,
-                min: 100,
-                max: 100000,
-                live: true,
-                task: false,
-                meaning: "Time slice: how long, at most".into(),
-            }]
-        );
-        let source = knobs_source(&knobs, &retired);
-        assert!(source.contains(
-            "pub mode: u64,\n    /// Time slice: how long, at most (us)\n    pub slice_us: u64,"
-        ));
-        assert!(source.contains("$to.slice_us = $from.slice_us;"));
-    }
-
-    #[test]
-    fn a_malformed_line_is_named_by_file_and_line() {
-        for (bad, why) in [
-            (
-                "KNOB(a, \"us\", 1, 0, 2)",
-                "k.h:2: expected 7 arguments, found 5",
-            ),
-            (
-                "KNOB(A, \"us\", 1, 0, 2, live, \"m\")",
-                "k.h:2: `A` is not a name in lower case",
-            ),
-            (
-                "KNOB(a, us, 1, 0, 2, live, \"m\")",
-                "k.h:2: `us` is not a string literal with text",
-            ),
-            (
-                "KNOB(a, \"us\", 0x1, 0, 2, live, \"m\")",
-                "k.h:2: `0x1` is not a plain decimal number",
-            ),
-            (
-                "KNOB(a, \"us\", 3, 0, 2, live, \"m\")",
-                "k.h:2: default 3 is outside 0..2",
-            ),
-            (
-                "KNOB(a, \"us\", 1, 0, 2, \"m",
-                "k.h:2: expected KNOB(...) on one line",
-            ),
-            (
-                "KNOB(a, \"us\", 1, 0, 2, \"m)",
-                "k.h:2: string literal without end",
-            ),
-            (
-                "KNOB(a, \"us\", 1, 0, 2, always, \"m\")",
-                "k.h:2: `always` is neither start, live nor task",
-            ),
-            ("int x;", "k.h:2: expected KNOB(...) on one line"),
-        ] {
-            assert_eq!(parse_knobs("k.h", &format!("\n{bad}\n")).unwrap_err(), why);
-        }
-        let twice = format!("{KNOB}\n{KNOB}\n");
-        assert_eq!(
-            parse_knobs("k.h", &twice).unwrap_err(),
-            "k.h:2: `slice_us` is defined twice"
-        );
-        assert_eq!(
-            parse_stats("s.h", "").unwrap_err(),
-            "s.h: no STAT(...) line found"
-        );
-    }
-
-    #[test]
-    fn a_retired_name_stands_for_a_knob_that_there_is() {
-        let parse = |was: &str| parse_knobs("k.h", &format!("{KNOB}\n{was}\n"));
-        let (knobs, retired) = parse("KNOB_WAS(turn_us, slice_us)").unwrap();
-        let source = knobs_source(&knobs, &retired);
-        assert!(source
-            .contains("Retired { old: \"turn_us\", old_flag: \"turn-us\", new: \"slice_us\" }"));
-        for (bad, why) in [
-            ("KNOB_WAS(a, b)", "there is no knob `b`"),
-            (
-                "KNOB_WAS(slice_us, slice_us)",
-                "`slice_us` is defined twice",
-            ),
-            ("KNOB_WAS(a)", "expected 2 arguments, found 1"),
-        ] {
-            assert_eq!(parse(bad).unwrap_err(), format!("k.h:2: {why}"));
-        }
-    }
-
-    #[test]
-    fn a_statistic_of_tasks_says_its_unit() {
-        let text = "TASK_STAT(run, ns, \"On a CPU\")\nTASK_STAT(moved, count, \"Moves\")";
-        let stats = parse_task_stats("t.h", text).unwrap();
-        let source = task_stats_source(&stats);
-        assert!(source.contains("#[stat(desc = \"On a CPU\")]\n    pub run_ns: u64,"));
-        assert!(source.contains("moved: values[1],"));
-        let error = parse_task_stats("t.h", "TASK_STAT(run, us, \"m\")").unwrap_err();
-        assert_eq!(error, "t.h:1: `us` is neither ns nor count");
-    }
-
-    #[test]
-    fn a_stat_line_becomes_a_documented_field() {
-        let stats = parse_stats("s.h", "STAT(fork, event, \"Forked tasks\")").unwrap();
-        assert_eq!(stats[0].group, "event");
-        let source = metrics_source(&stats);
-        assert!(source.contains("#[stat(desc = \"Forked tasks\")]\n    pub fork: u64,"));
-        assert!(source.contains("fork: counts[0],"));
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

@@ -11,6 +11,17 @@
 #include "../intf.h"
 #include "verifier.h"
 
+/* True if @mode has @flag in the table. */
+static inline bool mode_has(u64 mode, enum fl_mode_flags flag)
+{
+	u64 those = 0;
+
+#define MODE(name, cli, flags, help) those |= ((flags) & flag) ? 1ULL << FL_MODE_##name : 0;
+#include "../modes.h"
+#undef MODE
+	return those >> (mode & 63) & 1;
+}
+
 /* fork-local: the child stays if the parent is alone on its CPU. */
 static inline bool forklocal_keeps_child(u32 nr_running)
 {

@@ -25,6 +25,17 @@ struct speed_model {
 	u32 floor;    /* 0..1024 */
 };
 
+/* True if @source has @flag in the table. */
+static inline bool source_has(u32 source, enum fl_source_flags flag)
+{
+	u32 those = 0;
+
+#define SOURCE(name, cli, flags, help) those |= ((flags) & flag) ? 1U << FL_FREQ_##name : 0;
+#include "../sources.h"
+#undef SOURCE
+	return those >> (source & 31) & 1;
+}
+
 /* Change over @ns when the whole span takes @full_ns. */
 static inline u32 speed_step(u32 span, u64 ns, u64 full_ns)
 {

@@ -126,6 +126,14 @@ run_scheduler() {
     output=$(RUST_BACKTRACE=1 timeout "$patience" "$scheduler" "$@" 2>&1) || status=$?
 }
 
+# Sets modes to those that the scheduler knows.
+read_modes() {
+    run_scheduler knobs --json
+    [[ $output =~ '"values": ['([^]]*)']' ]] || fail "no modes in what knobs says: $output"
+    # shellcheck disable=SC2206 # several words on purpose
+    modes=(${BASH_REMATCH[1]//[,\"]/ })
+}
+
 # The scheduler refused in the way that it promises: a line, no stack trace.
 expect_refusal() {
     local want_status=$1 want_text=$2

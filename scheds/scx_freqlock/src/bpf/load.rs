@@ -77,7 +77,8 @@ impl<'a> Scheduler<'a> {
         let machine = Machine::probe(wanted, &present);
         let choice = freq::choose(wanted, &machine)?;
         if !opts.no_calibrate && learned.measured.is_none() {
-            let floor = choice.source == Source::Recency && !opts.knobs.has("speed_floor");
+            let floor =
+                choice.source.has(intf::fl_source_flags_MODELLED) && !opts.knobs.has("speed_floor");
             learned.measured = Some(calibrate::measure(&layout, floor));
         }
 
@@ -95,13 +96,13 @@ impl<'a> Scheduler<'a> {
         let tunables = settings.tunables();
         let governed = tunables.cpuperf != 0;
         let mut speed = format!("CPU speed: {} ({})", choice.source.name(), choice.why);
-        if choice.source == Source::Recency {
+        if choice.source.has(intf::fl_source_flags_MODELLED) {
             speed += &ramp_text(&tunables);
         }
 
         scx_utils::try_set_rlimit_infinity();
         libbpf_log::install(opts.verbose, opts.verifier);
-        let hook = choice.source == Source::Tracepoint;
+        let hook = choice.source.has(intf::fl_source_flags_HOOKED);
         let locks = (tunables.locks != 0).then(Hooks::probe);
         let displaced = Displaced::probe()?;
         let mut skel = open_and_load(
@@ -144,7 +145,7 @@ impl<'a> Scheduler<'a> {
             displaced.describe()
         );
 
-        let counted = choice.source == Source::Aperf;
+        let counted = choice.source.has(intf::fl_source_flags_COUNTERS);
         cpus.fill_maps(&skel, &layout, machine.counters.ok().filter(|_| counted))?;
 
         Ok(Self {
@@ -248,7 +249,7 @@ fn open_and_load<'a>(
     displaced.choose(&mut skel);
     skel.progs
         .freq_transition
-        .set_autoload(source == Source::Tracepoint);
+        .set_autoload(source.has(intf::fl_source_flags_HOOKED));
     if let Some(hooks) = locks {
         let progs = &mut skel.progs;
         progs.lock_futex_wait.set_autoload(hooks.futex);
@@ -269,7 +270,7 @@ fn open_and_load<'a>(
     );
     rodata.nr_cpus = nr_cpus;
     rodata.capacity_differs = layout.capacity_differs();
-    rodata.reads_counters = source == Source::Aperf;
+    rodata.reads_counters = source.has(intf::fl_source_flags_COUNTERS);
     rodata.displaces = matches!(displaced, Displaced::Release);
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;

@@ -24,7 +24,8 @@ churn=$loads/churn
 gaps=$loads/gaps
 moved=$loads/moved
 pairs=$loads/pairs
-scx=/sys/kernel/sched_ext
+# shellcheck source=scripts/lib/scheduler.sh
+source "$root/scripts/lib/scheduler.sh"
 
 # Longest wait, in seconds, for what a working system does at once.
 patience=45
@@ -62,16 +63,8 @@ refuse_text() {
 
 # ---- the scheduler ----
 
-scx_state() { [[ -r $scx/state ]] && echo "$(<$scx/state)" || echo absent; }
-
-# The kernel has no event for the end of a transition, so this one polls.
-await_state() {
-    local want=$1 end=$((SECONDS + patience))
-    until [[ $(<$scx/state) == "$want" ]]; do
-        ((SECONDS < end)) || fail "sched_ext stays $(<$scx/state), not $want"
-        read -rt 0.02 <> <(:) || true
-    done
-}
+# await_state STATE [OPS]
+await_state() { scx_await "$patience" "$@" || fail "sched_ext stays $scx_state, not $1"; }
 
 # Runs the scheduler without waiting for anything; it talks into a pipe. CPUs are
 # equally fast unless a test says otherwise: what a busy host does to emulated
@@ -86,8 +79,9 @@ launch() {
 start_scheduler() {
     launch "$@"
     await_log 'enabled after'
-    expect_text "$(<$scx/state)" '^enabled$' 'sched_ext/state'
-    expect_text "$(<$scx/root/ops)" '^freqlock' 'sched_ext/root/ops'
+    scx_look
+    expect_text "$scx_state" '^enabled$' 'sched_ext/state'
+    expect_text "$scx_ops" '^freqlock' 'sched_ext/root/ops'
 }
 
 # await_log REGEX: reads what the scheduler says until a line matches.
@@ -106,8 +100,8 @@ await_exit() {
     while read -rt "$patience" -u "$scheduler_out" line; do
         log+=$line$'\n'
     done
-    status=0
-    wait "$scheduler_pid" || status=$?
+    scx_reap "$scheduler_pid"
+    status=$scx_status
     scheduler_pid=''
     exec {scheduler_out}<&-
 }
@@ -140,7 +134,8 @@ expect_refusal() {
     expect "$status" '==' "$want_status" "exit status; it said: $output"
     expect_text "$output" "$want_text" 'the line that says what to do'
     refuse_text "$output" 'backtrace|panicked|RUST_BACKTRACE|[[:space:]]at src/' 'a stack trace'
-    [[ ! -e $scx/state ]] || expect_text "$(<$scx/state)" '^disabled$' 'sched_ext/state'
+    scx_look
+    expect_text "$scx_state" '^(disabled|absent)$' 'sched_ext/state'
 }
 
 # ---- loads ----
@@ -235,7 +230,7 @@ have_terminals() {
 clean_up() {
     local status=$?
     trap - EXIT
-    [[ -z $scheduler_pid ]] || kill -KILL "$scheduler_pid" 2>/dev/null || true
+    [[ -z $scheduler_pid$scx_pid ]] || kill -KILL ${scheduler_pid:-"$scx_pid"} 2>/dev/null || true
     ((${#background[@]} == 0)) || kill -KILL "${background[@]}" 2>/dev/null || true
     ((${#litter[@]} == 0)) || rm -rf "${litter[@]}"
     if ((status == 0 && expectations == 0)); then

@@ -86,8 +86,9 @@ fn a_retired_name_stands_for_a_knob_that_there_is() {
     let parse = |was: &str| parse_knobs("k.h", &format!("{KNOB}\n{was}\n"));
     let (knobs, retired) = parse("KNOB_WAS(turn_us, slice_us)").unwrap();
     let source = knobs_source(&knobs, &retired);
-    assert!(source
-        .contains("Retired { old: \"turn_us\", old_flag: \"turn-us\", new: \"slice_us\" }"));
+    assert!(
+        source.contains("Retired { old: \"turn_us\", old_flag: \"turn-us\", new: \"slice_us\" }")
+    );
     for (bad, why) in [
         ("KNOB_WAS(a, b)", "there is no knob `b`"),
         (

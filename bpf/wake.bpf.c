@@ -145,22 +145,10 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	return cpu;
 }
 
-void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
+/* @p comes to be enqueued: the flags and the context by which that is decided. */
+static __always_inline void begin_enqueue(struct task_struct *p, struct task_ctx *tctx,
+					  u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p), idle;
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	struct task_ctx *tctx = fl_task(p);
-	u64 now = scx_bpf_now(), own, in = FL_NONE;
-	bool arrives, preempts, urgent, pinned;
-	u64 mode;
-
-	if (!tctx) {
-		fl_count(no_ctx);
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
-		return;
-	}
-	if (is_dropped(p))
-		return;
 	if (enq_flags & SCX_ENQ_REENQ)
 		tctx->flags |= FL_TASK_DISPLACED;
 	if (tctx->flags & FL_TASK_DISPLACED)
@@ -168,10 +156,12 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	/* If it was asked where, that was a moment ago. */
 	if (!(tctx->flags & FL_TASK_ASKED))
 		fl_follow_context(p, tctx);
-	mode = fl_policy(tctx)->mode;
-	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
-		return;
-	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
+}
+
+/* @p waits from now on, if it did not before, and no longer for a lock. */
+static __always_inline void begin_wait(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags,
+				       u64 now)
+{
 	/*
 	 * It may wait already: since it was asked where, since it last ran, or in the local
 	 * queue from which a task of a higher class drove it.
@@ -182,6 +172,15 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	/* select_cpu is not asked for a task that may run on one CPU only. */
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
 		fl_lock_woken(p, tctx, now);
+}
+
+/* @p's deadline on the clock of @cpu. True if it is urgent: others wait for what it does. */
+static __always_inline bool settle_deadline(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					    bool arrives, u64 now)
+{
+	bool urgent = tctx->flags & FL_TASK_HANDOFF;
+	u64 own;
+
 	/*
 	 * A task whose slice is over continues from where it is, with no credit to
 	 * bound; but giving way earns no more of it than sleep does.
@@ -191,75 +190,136 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	set_deadline(tctx, fl_request(tctx));
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
-	urgent = tctx->flags & FL_TASK_HANDOFF;
-	if (fl_holds(tctx)) {
-		own = tctx->deadline;
-		tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
-		if (tctx->deadline != own) {
-			fl_count(boosted);
-			urgent = true;
-		}
-	}
-	if (arrives && fl_is_busy(cpu) && (may_preempt(p, tctx) || urgent))
-		in = cctx->spinner == p->tgid ?
-			     0 :
-			     fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
-	preempts = in == 0;
-	pinned = fl_is_pinned(p);
-	if (!arrives && mode_has(mode, PREDICTS) && !pinned &&
-	    place_again(p, tctx, cpu, enq_flags, now))
-		return;
+	if (!fl_holds(tctx))
+		return urgent;
+	own = tctx->deadline;
+	tctx->deadline = fl_hold_deadline(tctx, fl_self(p, tctx), cpu, now);
+	if (tctx->deadline == own)
+		return urgent;
+	fl_count(boosted);
+	return true;
+}
 
-	/* The kernel's own work for this CPU: what it does is waited for by others. */
-	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
-		fl_count(enq_kthread);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
-				   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
-		return;
-	}
+/* In how many ns @p, which arrives, preempts what runs on @cpu; FL_NONE: not at all. */
+static __always_inline u64 decide_preemption(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					     bool urgent, u64 now)
+{
+	if (!fl_is_busy(cpu) || !(may_preempt(p, tctx) || urgent))
+		return FL_NONE;
+	if (fl_cpu(cpu)->spinner == p->tgid)
+		return 0;
+	return fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
+}
 
-	queued_add(tctx, cpu);
-	fl_mark_work(cpu);
-	if (tctx->flags & FL_TASK_PARK) {
-		tctx->flags &= ~FL_TASK_PARK;
-		cctx->parked = true;
-		scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline,
-					 enq_flags);
-		fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
-		/* It went idle since it was looked at: nothing else will wake it for this. */
-		if (!fl_is_busy(cpu))
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		return;
-	}
+/* True for the kernel's own work for one CPU: what it does is waited for by others. */
+static __always_inline bool is_cpus_kthread(const struct task_struct *p, u64 enq_flags)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP);
+}
 
+static __always_inline void insert_first(struct task_struct *p, struct task_ctx *tctx,
+					 u64 enq_flags, bool preempts)
+{
+	fl_count(enq_kthread);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
+			   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
+}
+
+static __always_inline void insert_parked(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					  u64 enq_flags, u64 now)
+{
+	tctx->flags &= ~FL_TASK_PARK;
+	fl_cpu(cpu)->parked = true;
+	scx_bpf_dsq_insert_vtime(p, fl_park(cpu), fl_request(tctx), tctx->deadline, enq_flags);
+	fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
+	/* It went idle since it was looked at: nothing else will wake it for this. */
+	if (!fl_is_busy(cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+static __always_inline void insert_queued(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					  u64 enq_flags, u64 now)
+{
 	fl_count(enq_queue);
 	if ((enq_flags & SCX_ENQ_WAKEUP) || !fl_still_late(p, tctx, cpu, now, enq_flags))
 		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
 					 enq_flags);
-	if (preempts) {
+}
+
+/* A task was queued on @cpu that is to preempt what runs there @in so many ns. */
+static __always_inline void call_cpu(s32 cpu, u64 in, u64 now)
+{
+	if (in == 0) {
 		fl_count(preempt_wake);
 		/* A dispatch that comes before this insert forgets it: it may balance then. */
-		cctx->wakee = true;
+		fl_cpu(cpu)->wakee = true;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	} else if (in != FL_NONE) {
 		fl_count(preempt_later);
-		cctx->wakee = true;
+		fl_cpu(cpu)->wakee = true;
 		fl_end_turn(cpu, now, in);
 	} else if (!fl_is_busy(cpu)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
-	/*
-	 * A CPU may have gone idle after it found this queue empty. One that
-	 * does so between this look and its own going idle is found by the next
-	 * tick of the CPU on which the task waits, or by a timer where a real-time
-	 * task runs. The insert takes effect as this returns, and kicks are sent
-	 * after that, when interrupts are on again: a CPU that is woken here finds the task.
-	 */
-	if (!pinned) {
-		idle = fl_claim_idle(p, mode, cpu, now);
-		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-		else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
-			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+}
+
+/*
+ * @p was queued on @cpu; an idle CPU is to take it. One may have gone idle after it found this
+ * queue empty. One that does so between this look and its own going idle is found by the next
+ * tick of the CPU on which the task waits, or by a timer where a real-time task runs. The insert
+ * takes effect as enqueue returns, and kicks are sent after that, when interrupts are on again:
+ * who is woken here finds the task.
+ */
+static __always_inline void wake_another(struct task_struct *p, struct task_ctx *tctx, u64 mode,
+					 s32 cpu, u64 now)
+{
+	s32 idle = fl_claim_idle(p, mode, cpu, now);
+
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
+		fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+}
+
+void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = fl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now(), in = FL_NONE, mode;
+	bool arrives, urgent, pinned;
+
+	if (!tctx) {
+		fl_count(no_ctx);
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
+		return;
 	}
+	if (is_dropped(p))
+		return;
+	begin_enqueue(p, tctx, enq_flags);
+	mode = fl_policy(tctx)->mode;
+	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
+		return;
+	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
+	begin_wait(p, tctx, enq_flags, now);
+	urgent = settle_deadline(p, tctx, cpu, arrives, now);
+	if (arrives)
+		in = decide_preemption(p, tctx, cpu, urgent, now);
+	pinned = fl_is_pinned(p);
+	if (!arrives && mode_has(mode, PREDICTS) && !pinned &&
+	    place_again(p, tctx, cpu, enq_flags, now))
+		return;
+	if (is_cpus_kthread(p, enq_flags)) {
+		insert_first(p, tctx, enq_flags, in == 0);
+		return;
+	}
+	queued_add(tctx, cpu);
+	fl_mark_work(cpu);
+	if (tctx->flags & FL_TASK_PARK) {
+		insert_parked(p, tctx, cpu, enq_flags, now);
+		return;
+	}
+	insert_queued(p, tctx, cpu, enq_flags, now);
+	call_cpu(cpu, in, now);
+	if (!pinned)
+		wake_another(p, tctx, mode, cpu, now);
 }

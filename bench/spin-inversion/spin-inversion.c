@@ -32,12 +32,6 @@ static uint64_t steps, seconds;
 static int spin_nice;
 static void (*wait_for)(uint64_t);
 
-static void fail(const char *what)
-{
-	fprintf(stderr, "spin-inversion: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 static bool has_come(uint64_t id)
 {
 	return atomic_load_explicit(&published, memory_order_acquire) >= id;

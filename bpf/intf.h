@@ -55,13 +55,11 @@ enum fl_mode {
 };
 
 enum fl_mode_flags {
-	SCANS = 1 << 0, /* looks at the idle CPUs before it decides */
-	BY_TASKS = 1
-		   << 1, /* places what a task forks or wakes; what an interrupt wakes, off does */
-	WARM = 1 << 2,   /* a waiting task is taken by the fastest idle CPU, not by any */
+	SCANS = 1 << 0,     /* looks at the idle CPUs before it decides */
+	BY_TASKS = 1 << 1,  /* places what a task forks or wakes; off, what an interrupt wakes */
+	WARM = 1 << 2,      /* a waiting task is taken by the fastest idle CPU, not by any */
 	WARM_ONLY = 1 << 3, /* looks at CPUs of the warm set alone */
-	PREDICTS = 1
-		   << 4, /* goes by predicted waits and bursts, which are compared with real ones */
+	PREDICTS = 1 << 4,  /* goes by predictions, which are compared with what came */
 };
 
 /* Where a CPU's present speed comes from. */

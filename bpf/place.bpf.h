@@ -65,6 +65,7 @@ struct placement {
 
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
+int fl_choose(struct placement *pl __arg_nonnull);
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where mode auto predicts a task to finish first, of the candidates that place.bpf.c
+ * found: what each costs (policy/finish.h), and when it is time to wake a CPU that costs
+ * more now than it gains.
+ */
+#include "place.bpf.h"
+
+/*
+ * What it costs to run for @run ns on @to rather than on @from. A forked task has no
+ * cache of its own to leave.
+ */
+static u64 cost_of_migration(s32 from, s32 to, bool fork, u64 run)
+{
+	u64 cold[FL_NR_DISTANCES] = {
+		0,
+		tunables.cold_smt_ns,
+		tunables.cold_llc_ns,
+		tunables.cold_node_ns,
+		tunables.cold_far_ns,
+	};
+	u64 cost[FL_NR_DISTANCES] = {
+		0,
+		tunables.migrate_smt_ns,
+		tunables.migrate_llc_ns,
+		tunables.migrate_node_ns,
+		tunables.migrate_far_ns,
+	};
+	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
+	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
+
+	u32 distance = topo_distance(&a, &b, from == to);
+	u64 least = migration_cost(distance, cost);
+
+	return fork ? least : greater(least, finish_cold(migration_cost(distance, cold), run));
+}
+
+/* True if the core of an idle CPU is active all the same. */
+static bool shares_core(s32 cpu)
+{
+	s32 sibling = fl_topo(cpu)->sibling;
+
+	return smt_present && sibling >= 0 && fl_is_busy(sibling);
+}
+
+_Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
+	       "statistics of auto stand in the order of enum auto_why");
+
+/*
+ * Candidate @why: take it instead of what was chosen so far if the task would finish
+ * there earlier. While some CPU is idle, a busy one must be expected to be free soon.
+ */
+__noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idle, u32 why)
+{
+	struct auto_choice *choice = &pl->choice;
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity, from = speed;
+	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
+	u32 span = FL_FULL_SPEED - tunables.speed_floor;
+	struct candidate c = { .cpu = cpu };
+
+	if ((!idle || why == AUTO_HOME) && fl_is_taken(cpu))
+		return 0;
+	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
+	if (!source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED && top)
+		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
+	if (ramp && why == AUTO_WARM)
+		from = finish_invest(speed, top, tunables.warm_up);
+	c.run = finish_run(pl->burst, from, ramp ? top : speed, ramp);
+	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
+
+	if (idle) {
+		/* What this CPU saw last stands for all: a difference would be noise. */
+		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
+		if (!shares_core(cpu))
+			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
+						 fl_turbo(pl->nr_active + 1),
+						 tunables.turbo_back_us * FL_USEC,
+						 elapsed(cctx->last_stop, pl->now));
+	} else {
+		/* Without a running task it is between two, or was claimed and not reached yet. */
+		if (since) {
+			ran = elapsed(since, pl->now);
+			rest = learn_rest(cctx->running_rest, work_of(ran, speed)) * FL_FULL_SPEED /
+			       speed;
+			c.displaced = finish_displaced(c.run, cctx->running_away);
+		}
+		if (cpu == pl->this_cpu)
+			leave = pl->leave_ns;
+		else if (since && cctx->leave_at)
+			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
+		c.wait = finish_wait(rest, leave, cctx->running_slice, READ_ONCE(cctx->queued_work),
+				     speed);
+		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
+			return 0;
+	}
+	if (idle && candidate_better(&c, &choice->buy)) {
+		choice->buy = c;
+		choice->buy_why = why;
+	}
+	if (candidate_better(&c, &choice->best)) {
+		choice->best = c;
+		choice->why = why;
+		choice->best_idle = idle;
+	}
+	return 0;
+}
+
+/* What waits for @cctx have cost, ns, as far as it counts at @now. */
+static u64 rent_now(const struct cpu_ctx *cctx, u64 now)
+{
+	return finish_rent(cctx->rent, elapsed(cctx->rent_at, now), cctx->rent_life);
+}
+
+/*
+ * @tctx waited for @cpu on purpose until now: for so long more than an idle CPU that is as
+ * fast would have taken. Two CPUs may do so at once, and one wait is not counted.
+ */
+int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 waited = elapsed(tctx->waiting_since, now);
+
+	tctx->park_until = 0;
+	if (waited <= tctx->park_spared)
+		return 0;
+	cctx->rent = rent_now(cctx, now) + waited - tctx->park_spared;
+	cctx->rent_at = now;
+	return 0;
+}
+
+/*
+ * The task would finish first at a busy CPU. Once waits there have cost what the idle CPU
+ * costs more, that is woken instead.
+ */
+static void rent_or_buy(struct placement *pl)
+{
+	struct auto_choice *choice = &pl->choice;
+	struct candidate *busy = &choice->best, *idle = &choice->buy;
+	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
+
+	pl->park_spared = idle->wait + idle->migration;
+	/* Of the two that it costs, to be slow at first and to slow others, the greater counts. */
+	if (idle->run > pl->burst + idle->others)
+		cctx->rent_life = tunables.decay_after_us * FL_USEC +
+				  finish_warm(idle->run, tunables.ramp_us * FL_USEC,
+					      tunables.decay_us * FL_USEC);
+	else
+		cctx->rent_life = tunables.turbo_back_us * FL_USEC;
+	if (candidate_finish(idle) > candidate_finish(busy) + rent_now(cctx, pl->now))
+		return;
+	cctx->rent = 0;
+	choice->best = *idle;
+	choice->why = choice->buy_why;
+	choice->best_idle = true;
+	fl_count(auto_bought);
+}
+
+/* The candidate that finishes first; @choice->best.cpu is -1 if there is none. */
+__noinline int fl_choose(struct placement *pl __arg_nonnull)
+{
+	struct auto_choice *choice = &pl->choice;
+	u32 why;
+
+	choice->best.cpu = choice->buy.cpu = -1;
+	bpf_for(why, 0, NR_AUTO) {
+		u32 i = in_range(why, AUTO_PLACES);
+
+		if (choice->cpu[i] >= 0)
+			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
+	}
+	if (choice->best.cpu >= 0 && choice->buy.cpu >= 0 && !choice->best_idle)
+		rent_or_buy(pl);
+	return 0;
+}

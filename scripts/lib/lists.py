@@ -18,6 +18,7 @@ import sys
 MAY = {
     "bpf/knobs.h": "modes",  # of which a knob is
     "tests/changed.table": "tests",  # by files that break them
+    "scripts/lib/retired.table": "knobs",  # which had other names
     "tests/vm/modes.test": "modes",  # what each of them counts
     "scripts/measure": "modes",  # what each of them is to be measured by
     "lab/src/compare/bench_tests.rs": "workloads",  # a wrong parameter of each

@@ -17,6 +17,7 @@
  * boost back by waiting later.
  */
 #include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 
 /*
  * Forget the hold in place @i: @self no longer holds the lock at @slot. A
@@ -304,7 +305,7 @@ static void put_ahead(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 	if (deadline_preempts(deadline, fl_cpu(cpu)->running_deadline,
 			      tunables.preempt_margin_us * FL_USEC) &&
 	    !fl_hold_spares(cpu, hctx->weight, now))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		fl_kick(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Where CPUs differ: true if a task that needs one now is to have a big one. */
@@ -327,7 +328,7 @@ static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 	    hctx->hold_ns < fl_policy(hctx)->pi_big_us * FL_USEC)
 		return;
 	hctx->big_cpu = cpu;
-	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
+	fl_kick(from, SCX_KICK_PREEMPT);
 }
 
 /* Run the holder of the lock at @slot on @cpu. Returns the edge to follow where it waits itself. */
@@ -414,7 +415,7 @@ __noinline int fl_hold_call(u32 edge, s32 cpu, u64 now)
 	if (at >= 0 && at != cpu && fl_policy(hctx)->pi_run_now && fl_hold(hctx, holder, now)) {
 		fl_cpu(at)->called_edge = edge;
 		fl_count(hold_called);
-		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+		fl_kick(at, SCX_KICK_PREEMPT);
 	}
 	bpf_task_release(h);
 	return 0;

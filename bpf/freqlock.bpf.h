@@ -368,12 +368,6 @@ static __always_inline bool fl_is_busy(s32 cpu)
 	return fl_cpu(cpu)->running_since != 0;
 }
 
-/* True if the kernel asks nothing about the CPU, or soon will not: hotplug.bpf.c. */
-static __always_inline bool fl_is_changing(const struct cpu_ctx *cctx)
-{
-	return cctx->going || cctx->offline;
-}
-
 /* The task that ran on the CPU does no more. */
 static __always_inline void fl_cpu_left(struct cpu_ctx *cctx, u64 now)
 {
@@ -456,12 +450,6 @@ void freqlock_exit_task(unsigned long long *ctx);
 
 /* dump.bpf.c */
 void freqlock_dump_cpu(unsigned long long *ctx);
-
-/* hotplug.bpf.c */
-void freqlock_cpu_online(unsigned long long *ctx);
-void freqlock_cpu_offline(unsigned long long *ctx);
-int fl_drain(s32 cpu);
-int fl_hotplug_init(void);
 
 /* queue.bpf.c */
 bool fl_take_own(s32 cpu);

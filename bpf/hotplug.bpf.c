@@ -17,11 +17,15 @@
  * wakes the CPU (seen on 6.16; later releases of 6.12 do not). So ops.stopping has
  * the CPU look again.
  *
+ * The last that a CPU does with interrupts off for good is to wake who waits for its end.
+ * Its kicks are lost (fl_cannot_kick()), so that task goes to the local queue of its CPU, where
+ * the kernel itself has that CPU look.
+ *
  * A CPU comes: where the others are is in the agent's order of them, where this one is the
  * agent finds out a moment later. Until then it is far from all others, and the last that
  * they take tasks from.
  */
-#include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 
 /* Hand what waits in @queue, one of those of @cpu, to the kernel; the number of tasks. */
 static u32 drain_queue(u64 queue, s32 cpu)
@@ -55,20 +59,28 @@ __noinline int fl_drain(s32 cpu)
 	if (n) {
 		cpu_stats[bpf_get_smp_processor_id() & (FL_MAX_CPUS - 1)]
 			.count[FL_STAT_drained] += n;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		fl_kick(cpu, SCX_KICK_PREEMPT);
 	}
 	return 0;
+}
+
+/* A CPU finds this of itself as soon as it takes no interrupts (native_cpu_disable() on x86). */
+__noinline bool fl_is_unplugged(s32 cpu)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	bool unplugged = !bpf_cpumask_test_cpu(cpu, online);
+
+	scx_bpf_put_cpumask(online);
+	return unplugged;
 }
 
 /* From ops.init, which no CPU that comes or goes can overtake. */
 int fl_hotplug_init(void)
 {
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 cpu;
 
 	bpf_for(cpu, 0, nr_cpus)
-		fl_cpu(cpu)->offline = !bpf_cpumask_test_cpu(cpu, online);
-	scx_bpf_put_cpumask(online);
+		fl_cpu(cpu)->offline = fl_is_unplugged(cpu);
 	return 0;
 }
 

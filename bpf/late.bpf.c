@@ -17,6 +17,7 @@
  * as are looked through.
  */
 #include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 
 /* Tasks scanned per queue for a starved one, from the latest deadline on. */
 #define LOOK_TASKS 4096
@@ -229,7 +230,7 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 		return 0;
 	if (now + TURN_SLACK_NS >= ends) {
 		cctx->turn_ends = 0;
-		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
+		fl_kick(*key, SCX_KICK_PREEMPT);
 		return 0;
 	}
 	t->fires_at = ends;

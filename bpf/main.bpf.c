@@ -30,6 +30,7 @@
  * agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 #include "clock.bpf.h"
 #include "place.bpf.h"
 
@@ -304,7 +305,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (runnable || sleeps)
 		fl_cpu_left(cctx, now);
 	if (runnable && fl_is_changing(cctx))
-		scx_bpf_kick_cpu(cpu, 0);
+		fl_kick(cpu, SCX_KICK_IDLE);
 	if (!tctx || !tctx->run_start)
 		return;
 

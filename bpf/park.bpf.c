@@ -7,6 +7,7 @@
  * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
  * real-time task has the CPU, it is its tick as well.
  */
+#include "hotplug.bpf.h"
 #include "place.bpf.h"
 
 struct park_timer {
@@ -91,7 +92,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			 * idle. */
 			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
 				fl_count(park_migrated);
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+			fl_kick(idle, SCX_KICK_IDLE);
 		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
 			fl_count(park_released);
 		}

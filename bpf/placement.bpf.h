@@ -7,6 +7,7 @@
 #define __FREQLOCK_PLACEMENT_BPF_H
 
 #include "clock.bpf.h"
+#include "hotplug.bpf.h"
 #include "place.bpf.h"
 
 static struct placement placements[FL_MAX_CPUS];
@@ -73,18 +74,18 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
  * (tests/vm/affinity-changed-in-flight.test).
  *
  * False if @cpu is about to go offline: the CPU that drains its queue waits until all that did
- * not see that are done.
+ * not see that are done. False as well where no kick can be sent.
  */
 static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
-	if (READ_ONCE(fl_cpu(cpu)->going))
+	if (READ_ONCE(fl_cpu(cpu)->going) || fl_cannot_kick())
 		return false;
 	queued_add(tctx, cpu);
 	fl_mark_work(cpu);
 	vtime_join(tctx, cpu);
 	set_deadline(tctx, fl_request(tctx));
 	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	fl_kick(cpu, SCX_KICK_IDLE);
 	return true;
 }
 

@@ -5,6 +5,7 @@
  * now and then the longest queue near it.
  */
 #include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 
 /* A busy CPU looks at this many others that have tasks, nearest first. */
 #define BALANCE_CPUS 16
@@ -381,7 +382,7 @@ static bool call_for(u64 queue, s32 cpu, u64 now)
 		idle = fl_claim_idle(p, fl_policy(fl_task(p))->mode, cpu, now);
 		if (idle < 0)
 			continue;
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		fl_kick(idle, SCX_KICK_IDLE);
 		break;
 	}
 	return movable;

@@ -56,6 +56,7 @@ STAT(timer_fire, park, "Timer callbacks")
 /* Queues. */
 STAT(enq_queue, queue, "Queued by virtual deadline")
 STAT(enq_kthread, queue, "Pinned kernel threads put ahead of the queue at wake-up")
+STAT(enq_unplugged, queue, "Woken by a CPU that takes no interrupts any more, put into the local queue")
 STAT(preempt_wake, queue, "Woken tasks that preempted the running one")
 STAT(preempt_later, queue, "Woken tasks that were to preempt the running one when its protected time is over")
 STAT(preempt_tick, queue, "Running tasks preempted at a tick by one that waited")
@@ -119,6 +120,7 @@ STAT(context_full, context, "Cgroups whose contexts could not be remembered, and
 /* CPUs. */
 STAT(cpu_came, cpu, "CPUs that came online")
 STAT(cpu_went, cpu, "CPUs that went offline")
+STAT(kick_dropped, cpu, "Kicks not sent, since the CPU that was to send them takes no interrupts any more")
 STAT(drained, cpu, "Tasks that waited for a CPU that went, handed to the kernel to move")
 
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")

@@ -4,6 +4,7 @@
  * it preempts the task that runs there.
  */
 #include "freqlock.bpf.h"
+#include "hotplug.bpf.h"
 #include "clock.bpf.h"
 #include "drop.bpf.h"
 #include "placement.bpf.h"
@@ -217,10 +218,10 @@ static __always_inline bool is_cpus_kthread(const struct task_struct *p, u64 enq
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP);
 }
 
+/* Into the CPU's local queue, ahead of all that wait for it. */
 static __always_inline void insert_first(struct task_struct *p, struct task_ctx *tctx,
 					 u64 enq_flags, bool preempts)
 {
-	fl_count(enq_kthread);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
 			   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
 }
@@ -234,7 +235,7 @@ static __always_inline void insert_parked(struct task_struct *p, struct task_ctx
 	fl_park_arm(cpu, now, tctx->park_until > now ? tctx->park_until - now : 1);
 	/* It went idle since it was looked at: nothing else will wake it for this. */
 	if (!fl_is_busy(cpu))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		fl_kick(cpu, SCX_KICK_IDLE);
 }
 
 static __always_inline void insert_queued(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
@@ -253,13 +254,13 @@ static __always_inline void call_cpu(s32 cpu, u64 in, u64 now)
 		fl_count(preempt_wake);
 		/* A dispatch that comes before this insert forgets it: it may balance then. */
 		fl_cpu(cpu)->wakee = true;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		fl_kick(cpu, SCX_KICK_PREEMPT);
 	} else if (in != FL_NONE) {
 		fl_count(preempt_later);
 		fl_cpu(cpu)->wakee = true;
 		fl_end_turn(cpu, now, in);
 	} else if (!fl_is_busy(cpu)) {
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		fl_kick(cpu, SCX_KICK_IDLE);
 	}
 }
 
@@ -276,7 +277,7 @@ static __always_inline void wake_another(struct task_struct *p, struct task_ctx 
 	s32 idle = fl_claim_idle(p, mode, cpu, now);
 
 	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		fl_kick(idle, SCX_KICK_IDLE);
 	else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
 		fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
 }
@@ -309,6 +310,13 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
 	if (is_cpus_kthread(p, enq_flags)) {
+		fl_count(enq_kthread);
+		insert_first(p, tctx, enq_flags, in == 0);
+		return;
+	}
+	/* Should the kernel bring it back from there, that CPU is busy, and looks here by itself. */
+	if (!(enq_flags & SCX_ENQ_REENQ) && fl_cannot_kick()) {
+		fl_count(enq_unplugged);
 		insert_first(p, tctx, enq_flags, in == 0);
 		return;
 	}

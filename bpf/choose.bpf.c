@@ -56,7 +56,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity, from = speed;
 	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
-	u32 span = FL_FULL_SPEED - tunables.speed_floor;
+	u32 span = FL_FULL_SPEED - tunables.speed_floor, i = in_range(idle, 2);
 	struct candidate c = { .cpu = cpu };
 
 	if ((!idle || why == AUTO_HOME) && fl_is_taken(cpu))
@@ -94,27 +94,17 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
-	if (idle && candidate_better(&c, &choice->buy)) {
-		choice->buy = c;
-		choice->buy_why = why;
-	}
-	if (candidate_better(&c, &choice->best)) {
-		choice->best = c;
-		choice->why = why;
-		choice->best_idle = idle;
+	if (candidate_better(&c, &choice->first[i])) {
+		choice->first[i] = c;
+		choice->why[i] = why;
 	}
 	return 0;
 }
 
-/* What waits for @cctx have cost, ns, as far as it counts at @now. */
-static u64 rent_now(const struct cpu_ctx *cctx, u64 now)
-{
-	return finish_rent(cctx->rent, elapsed(cctx->rent_at, now), cctx->rent_life);
-}
-
 /*
  * @tctx waited for @cpu on purpose until now: for so long more than an idle CPU that is as
- * fast would have taken. Two CPUs may do so at once, and one wait is not counted.
+ * fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
+ * counted.
  */
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
@@ -122,54 +112,70 @@ int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	u64 waited = elapsed(tctx->waiting_since, now);
 
 	tctx->park_until = 0;
-	if (waited <= tctx->park_spared)
+	if (!tctx->park_spared || waited <= tctx->park_spared)
 		return 0;
-	cctx->rent = rent_now(cctx, now) + waited - tctx->park_spared;
+	cctx->rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, now), cctx->rent_life) +
+		     waited - tctx->park_spared;
 	cctx->rent_at = now;
 	return 0;
 }
 
 /*
- * The task would finish first at a busy CPU. Once waits there have cost what the idle CPU
- * costs more, that is woken instead.
+ * The task would finish first at a busy CPU. True if waits there have cost what the idle CPU
+ * costs more: then that is woken instead.
  */
-static void rent_or_buy(struct placement *pl)
+static bool buys(struct placement *pl, const struct candidate *busy, const struct candidate *idle)
 {
-	struct auto_choice *choice = &pl->choice;
-	struct candidate *busy = &choice->best, *idle = &choice->buy;
 	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
+	u64 life = tunables.turbo_back_us * FL_USEC;
+	u64 rent;
 
-	pl->park_spared = idle->wait + idle->migration;
 	/* Of the two that it costs, to be slow at first and to slow others, the greater counts. */
 	if (idle->run > pl->burst + idle->others)
-		cctx->rent_life = tunables.decay_after_us * FL_USEC +
-				  finish_warm(idle->run, tunables.ramp_us * FL_USEC,
-					      tunables.decay_us * FL_USEC);
-	else
-		cctx->rent_life = tunables.turbo_back_us * FL_USEC;
-	if (candidate_finish(idle) > candidate_finish(busy) + rent_now(cctx, pl->now))
-		return;
-	cctx->rent = 0;
-	choice->best = *idle;
-	choice->why = choice->buy_why;
-	choice->best_idle = true;
-	fl_count(auto_bought);
+		life = tunables.decay_after_us * FL_USEC + finish_warm(idle->run,
+								       tunables.ramp_us * FL_USEC,
+								       tunables.decay_us * FL_USEC);
+	rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, pl->now), life);
+	if (candidate_finish(idle) <= candidate_finish(busy) + rent) {
+		cctx->rent = 0;
+		fl_count(auto_bought);
+		return true;
+	}
+	cctx->rent_life = life;
+	pl->park_spared = idle->wait + idle->migration;
+	return false;
 }
 
-/* The candidate that finishes first; @choice->best.cpu is -1 if there is none. */
+/* True if of the two, one at least of which there is, the idle one is to be taken. */
+static bool takes_idle(struct placement *pl)
+{
+	const struct auto_choice *choice = &pl->choice;
+	const struct candidate *busy = &choice->first[false], *idle = &choice->first[true];
+	u64 sooner, later;
+
+	if (busy->cpu < 0 || idle->cpu < 0)
+		return busy->cpu < 0;
+	sooner = candidate_finish(idle);
+	later = candidate_finish(busy);
+	if (sooner < later || (sooner == later && choice->why[true] < choice->why[false]))
+		return true;
+	return buys(pl, busy, idle);
+}
+
+/* The candidate that finishes first; @choice->best is -1 if there is none. */
 __noinline int fl_choose(struct placement *pl __arg_nonnull)
 {
 	struct auto_choice *choice = &pl->choice;
 	u32 why;
 
-	choice->best.cpu = choice->buy.cpu = -1;
+	choice->first[false].cpu = choice->first[true].cpu = -1;
 	bpf_for(why, 0, NR_AUTO) {
 		u32 i = in_range(why, AUTO_PLACES);
 
 		if (choice->cpu[i] >= 0)
 			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
 	}
-	if (choice->best.cpu >= 0 && choice->buy.cpu >= 0 && !choice->best_idle)
-		rent_or_buy(pl);
+	choice->best_idle = takes_idle(pl);
+	choice->best = choice->first[in_range(choice->best_idle, 2)].cpu;
 	return 0;
 }

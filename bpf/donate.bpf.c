@@ -18,6 +18,7 @@
  */
 #include "freqlock.bpf.h"
 #include "hotplug.bpf.h"
+#include "place.bpf.h"
 
 /*
  * Forget the hold in place @i: @self no longer holds the lock at @slot. A
@@ -366,7 +367,8 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu)) ||
 	    (fl_cpu(from)->late && take_here(h, fl_late(from), cpu))) {
 		fl_count(hold_here);
-		hctx->park_until = 0;
+		if (hctx->park_until)
+			fl_park_over(hctx, from, now);
 		*done = true;
 	}
 out:

@@ -28,11 +28,10 @@ enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO 
 struct auto_choice {
 	s32 cpu[AUTO_PLACES]; /* candidates by enum auto_why, -1 none */
 	bool idle[AUTO_PLACES];
-	struct candidate best; /* out */
-	u32 why;               /* out: which of them that is */
-	bool best_idle;        /* out: and whether it is idle */
-	struct candidate buy;  /* the idle one that finishes first ... */
-	u32 buy_why;           /* ... and which of them that is */
+	struct candidate first[2]; /* of the busy and of the idle ones, that which finishes first */
+	u32 why[2];                /* which of the candidates that is */
+	bool best_idle;            /* out: which of the two it is ... */
+	s32 best;                  /* out: ... that is chosen, -1 none */
 };
 
 /*

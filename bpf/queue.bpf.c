@@ -6,6 +6,7 @@
  */
 #include "freqlock.bpf.h"
 #include "hotplug.bpf.h"
+#include "place.bpf.h"
 
 /* A busy CPU looks at this many others that have tasks, nearest first. */
 #define BALANCE_CPUS 16
@@ -117,7 +118,7 @@ static bool steal_parked(s32 from, u64 now)
 	if (!tctx || (now <= tctx->park_until && !fl_is_taken(from)) ||
 	    !scx_bpf_dsq_move_to_local(fl_park(from), 0))
 		return false;
-	tctx->park_until = 0;
+	fl_park_over(tctx, from, now);
 	fl_count(park_stolen);
 	return true;
 }

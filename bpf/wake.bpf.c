@@ -314,7 +314,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_first(p, tctx, enq_flags, in == 0);
 		return;
 	}
-	/* Should the kernel bring it back from there, that CPU is busy, and looks here by itself. */
+	/* If the kernel brings it back from there, that CPU is busy and looks here by itself. */
 	if (!(enq_flags & SCX_ENQ_REENQ) && fl_cannot_kick()) {
 		fl_count(enq_unplugged);
 		insert_first(p, tctx, enq_flags, in == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A chain of short processes: fork, exec, a fixed amount of work, wait; the
- * case of papers/002. Each child is this program again, so that the whole cost
- * of exec is in it.
+ * case of Carver et al., "Fork/Wait and Multicore Frequency Scaling", PLOS 2019. Each child is this
+ * program again, so that the whole cost of exec is in it.
  *
  * forkwait SECONDS CHAINS STEPS
  *

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sessions of WiredTiger that update one table in memory, the case of
- * papers/000: a session that allocates a transaction's number makes all others,
- * which take a snapshot, spin until it is done, however long it does not run.
+ * Andreoli and Cucinotta, "Inducing Huge Tail Latency": a session that allocates a transaction's
+ * number makes all others, which take a snapshot, spin until it is done, however long it does not
+ * run.
  *
  * wiredtiger FOLDER SECONDS SESSIONS CPUS NICED NICE BACKOFF
  *

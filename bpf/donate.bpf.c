@@ -390,7 +390,7 @@ bool fl_run_holder(s32 cpu, u64 now)
 		edge = fl_cpu(cpu)->waits_edge;
 		fl_cpu(cpu)->waits_edge = 0;
 	}
-	bpf_for(i, 0, DONATE_HOPS) {
+	bpf_for(i, 0, CHAIN_HOPS) {
 		edge = fl_run_owner(cpu, edge_slot(edge), now, &done);
 		if (!edge || done)
 			break;

@@ -19,6 +19,7 @@
 #include "policy/modes.h"
 #include "policy/spin.h"
 #include "policy/lock.h"
+#include "policy/graph.h"
 #include "policy/donate.h"
 #include "policy/profile.h"
 #include "policy/quota.h"

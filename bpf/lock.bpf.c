@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who holds what, who waits for whom: the edges of the wait-for graph, whose
- * structure policy/donate.h describes.
+ * structure policy/graph.h describes.
  *
  * Hooks note who holds the lock that a task is about to wait for, where that is known:
  * from the words of a glibc mutex (policy/lock.h), from a PI futex, from the kernel's own

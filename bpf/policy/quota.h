@@ -12,7 +12,7 @@
 #define __FREQLOCK_POLICY_QUOTA_H
 
 #include "../intf.h"
-#include "donate.h"
+#include "graph.h"
 #include "lock.h"
 
 enum {

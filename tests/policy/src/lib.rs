@@ -8,6 +8,7 @@ mod context;
 mod deadline;
 mod donate;
 mod finish;
+mod graph;
 mod groups;
 mod learn;
 mod lock;

@@ -21,6 +21,13 @@
  * than this does the tasks.
  */
 #include "freqlock.bpf.h"
+#include "account.bpf.h"
+#include "freq.bpf.h"
+#include "graph.bpf.h"
+#include "place.bpf.h"
+#include "policy/graph.h"
+#include "policy/learn.h"
+#include "policy/profile.h"
 
 /* Below this share of full speed time counts as slow. */
 #define SLOW_BELOW (3 * FL_FULL_SPEED / 4)

@@ -4,7 +4,13 @@
  * found: what each costs (policy/finish.h), and when it is time to wake a CPU that costs
  * more now than it gains.
  */
-#include "place.bpf.h"
+#include "freqlock.bpf.h"
+#include "choose.bpf.h"
+#include "freq.bpf.h"
+#include "policy/finish.h"
+#include "policy/learn.h"
+#include "policy/modes.h"
+#include "policy/speed.h"
 
 /*
  * What it costs to run for @run ns on @to rather than on @from. A forked task has no

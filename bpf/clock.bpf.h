@@ -7,6 +7,8 @@
 #define __FREQLOCK_CLOCK_BPF_H
 
 #include "freqlock.bpf.h"
+#include "policy/deadline.h"
+#include "policy/learn.h"
 
 /* Take @tctx out of the work that waits on the CPU where it was queued. */
 static inline void queued_remove(struct task_ctx *tctx)

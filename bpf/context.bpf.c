@@ -23,6 +23,9 @@
  * decision looks again. Every word is one that some file had, within its range.
  */
 #include "freqlock.bpf.h"
+#include "context.bpf.h"
+#include "policy/deadline.h"
+#include "policy/graph.h"
 
 /* Cgroups further down are taken for the one at this depth. */
 #define CGROUP_DEPTH 32
@@ -189,7 +192,7 @@ __noinline int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tc
 
 	tctx->own_slice = own_slice(p, policy->slice_us * FL_USEC);
 	tctx->weight = weight_within(weight, policy->weight_min, policy->weight_max);
-	if (p->prio < 100)
+	if (p->prio < PRIO_RT_END)
 		tctx->level = LEVEL_MAX;
 	else if (tctx->weight != weight)
 		tctx->level = level_of_weight(tctx->weight);

@@ -17,8 +17,16 @@
  * boost back by waiting later.
  */
 #include "freqlock.bpf.h"
-#include "hotplug.bpf.h"
-#include "place.bpf.h"
+#include "donate.bpf.h"
+#include "choose.bpf.h"
+#include "drain.bpf.h"
+#include "graph.bpf.h"
+#include "profile.bpf.h"
+#include "queue.bpf.h"
+#include "policy/deadline.h"
+#include "policy/donate.h"
+#include "policy/graph.h"
+#include "policy/learn.h"
 
 /*
  * Forget the hold in place @i: @self no longer holds the lock at @slot. A

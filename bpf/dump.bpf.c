@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the kernel's dump of its state says of a CPU beside what the kernel knows itself. */
 #include "freqlock.bpf.h"
+#include "dump.bpf.h"
 
 void BPF_STRUCT_OPS(freqlock_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
 {

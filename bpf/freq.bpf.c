@@ -8,6 +8,8 @@
  * without a source the model also says how speed rises under load.
  */
 #include "freqlock.bpf.h"
+#include "freq.bpf.h"
+#include "policy/speed.h"
 
 struct perf_map {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the BPF files share among themselves: contexts of tasks and CPUs, queue
- * ids, and the functions that one file offers to the others. Nothing here is
- * known to the agent; that is intf.h.
+ * What all BPF files share among themselves: contexts of tasks and CPUs, knobs, queue
+ * ids and statistics. What one file offers to others is in the header of its name.
+ * Nothing here is known to the agent; that is intf.h.
  */
 #ifndef __FREQLOCK_BPF_H
 #define __FREQLOCK_BPF_H
@@ -10,20 +10,9 @@
 #include <scx/common.bpf.h>
 #include <bpf_experimental.h>
 #include "intf.h"
-#include "hint.h"
-#include "policy/deadline.h"
 #include "policy/learn.h"
-#include "policy/speed.h"
-#include "policy/finish.h"
-#include "policy/groups.h"
-#include "policy/modes.h"
 #include "policy/spin.h"
-#include "policy/lock.h"
-#include "policy/graph.h"
-#include "policy/donate.h"
-#include "policy/profile.h"
-#include "policy/quota.h"
-#include "policy/context.h"
+#include "policy/verifier.h"
 
 #define FL_USEC   1000ULL
 #define FL_NONE   (~0ULL)
@@ -196,20 +185,9 @@ struct cpu_ctx {
 	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
 } __attribute__((aligned(128)));
 
-/* Its CPUs in whose queues a task may be. */
-struct group_work {
-	u64 cpus;
-} __attribute__((aligned(128)));
-
 struct cpu_stats {
 	u64 count[FL_NR_STATS];
 } __attribute__((aligned(64)));
-
-/* By parent command and kind of fork. */
-struct fork_class {
-	struct learned leave; /* time from such a fork to the parent's leaving its CPU */
-	u64 burst;            /* average first burst of such a child */
-};
 
 struct task_ctx_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -227,14 +205,7 @@ extern struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 extern struct cpu_stats cpu_stats[FL_MAX_CPUS];
 extern volatile struct tunables tunables;
 extern volatile struct fl_policy policies[FL_MAX_POLICIES];
-extern volatile u32 contexts_version;
-extern volatile u32 freq_source;
-extern volatile u64 neighbours_period; /* neighbours.bpf.c; 0: switched off */
-extern volatile u32 turbo[FL_MAX_CPUS];
 extern volatile struct cpu_topo cpu_topo[FL_MAX_CPUS];
-extern volatile struct cpu_group cpu_groups[FL_MAX_GROUPS];
-extern volatile u32 nr_groups;
-extern struct group_work group_works[FL_MAX_GROUPS];
 extern u64 tick_ns; /* main.bpf.c: time between two ticks, ns, 0 not known yet */
 extern const volatile u32 nr_cpus;
 extern volatile u32 nr_present;
@@ -256,9 +227,6 @@ struct cpu_order_map cpu_orders __weak SEC(".maps");
 /* Masking is how the verifier sees that a CPU id is in range. */
 #define fl_cpu(id)  (&cpu_ctxs[(u32)(id) & (FL_MAX_CPUS - 1)])
 #define fl_topo(id) (&cpu_topo[(u32)(id) & (FL_MAX_CPUS - 1)])
-
-#define fl_group(id)      (&cpu_groups[in_range(id, FL_MAX_GROUPS)])
-#define fl_group_work(id) (&group_works[in_range(id, FL_MAX_GROUPS)].cpus)
 
 /*
  * Counts on the CPU that it happens on. An interrupt between load and store may
@@ -309,18 +277,6 @@ static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !fl_cpu(cpu)->offline;
 }
 
-/* Speed of each of @active cores, 0..1024 of one that is alone. */
-static __always_inline u32 fl_turbo(u32 active)
-{
-	return active ? turbo[(active - 1) & (FL_MAX_CPUS - 1)] : FL_FULL_SPEED;
-}
-
-/* True if the number of active cores makes any difference; the last stands for more. */
-static __always_inline bool fl_turbo_falls(void)
-{
-	return turbo[FL_MAX_CPUS - 1] < turbo[0];
-}
-
 /*
  * Now, in a timer that was to fire at @meant and not before. scx_bpf_now() alone may stand
  * still there until the CPU's next tick: a CPU that takes a task from the queue of another one sets
@@ -330,37 +286,6 @@ static __always_inline bool fl_turbo_falls(void)
 static __always_inline u64 fl_timer_now(u64 meant)
 {
 	return greater(scx_bpf_now(), meant);
-}
-
-/* False if no CPU at all is idle: then none needs to be looked for. */
-static __always_inline bool fl_any_idle(void)
-{
-	const struct cpumask *idle;
-	bool any;
-
-	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
-	bpf_rcu_read_lock();
-	idle = scx_bpf_get_idle_cpumask();
-	any = !bpf_cpumask_empty(idle);
-	scx_bpf_put_idle_cpumask(idle);
-	bpf_rcu_read_unlock();
-	return any;
-}
-
-/* The mark of @cpu in the word of its group. */
-static __always_inline u64 fl_work_bit(s32 cpu)
-{
-	return 1ULL << (fl_topo(cpu)->place & (FL_GROUP_CPUS - 1));
-}
-
-/* A task may be in a queue of @cpu, for others to see; before it is inserted. */
-static __always_inline void fl_mark_work(s32 cpu)
-{
-	u64 bit = fl_work_bit(cpu);
-	u32 group = fl_topo(cpu)->group;
-
-	if (group < FL_MAX_GROUPS && !(READ_ONCE(*fl_group_work(group)) & bit))
-		__sync_fetch_and_or(fl_group_work(group), bit);
 }
 
 /* True if the CPU runs or is about to run something of ours. */
@@ -399,125 +324,6 @@ static __always_inline bool fl_is_taken(s32 cpu)
 	return rq && rq->curr->prio < PRIO_RT_END;
 }
 
-/* True if the CPU belongs to the warm set. */
-static __always_inline bool fl_is_warm(s32 cpu, u64 now)
-{
-	return fl_is_busy(cpu) ||
-	       nest_is_warm(now, fl_cpu(cpu)->last_stop, tunables.nest_idle_us * FL_USEC);
-}
-
-/* place.bpf.c */
-s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now);
-s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
-
-/* context.bpf.c */
-int fl_context_look(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-
-/* wake.bpf.c */
-s32 freqlock_select_cpu(unsigned long long *ctx);
-void freqlock_enqueue(unsigned long long *ctx);
-u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now);
-
-/* freq.bpf.c */
-u32 fl_speed(s32 cpu, u64 now);
-int fl_freq_running(s32 cpu, u64 now);
-u32 fl_freq_stopping(s32 cpu, u64 now);
-u32 fl_freq_tick(s32 cpu, u64 now);
-
-/* learn.bpf.c */
-u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		   u64 now, u64 wake_flags);
-int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
-		  bool runnable);
-int fl_learn_leave(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		   u64 now, bool runnable);
-int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now);
-int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
-
-/* park.bpf.c */
-int fl_park_arm(s32 cpu, u64 now, u64 delay_ns);
-int fl_park_init(u32 cpu);
-
-/* How often that timer looks after what waits at a CPU that a real-time task has. */
-#define FL_TAKEN_LOOK_NS (1000 * FL_USEC)
-
-/* life.bpf.c */
-void freqlock_set_weight(unsigned long long *ctx);
-s32 freqlock_init_task(unsigned long long *ctx);
-void freqlock_enable(unsigned long long *ctx);
-void freqlock_disable(unsigned long long *ctx);
-void freqlock_exit_task(unsigned long long *ctx);
-
-/* dump.bpf.c */
-void freqlock_dump_cpu(unsigned long long *ctx);
-
-/* queue.bpf.c */
-bool fl_take_own(s32 cpu);
-bool fl_steal(s32 cpu);
-bool fl_balance(s32 cpu, u64 now, bool runs, u64 served);
-bool fl_call_idle(s32 cpu, u64 now);
-u64 fl_served_next(u64 queue, u64 now);
-int fl_crowd_look(s32 cpu, s32 other, u64 now);
-int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now);
-int fl_steal_from(s32 cpu, s32 from, u64 now);
-int fl_steal_group(s32 cpu, u32 group, u32 place, u64 now);
-u64 fl_head_deadline(s32 cpu);
-u32 fl_nr_parked(s32 cpu);
-
-/* late.bpf.c */
-bool fl_take_late(s32 cpu, u64 now, bool wakee);
-int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
-	    u64 now);
-bool fl_still_late(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now, u64 enq_flags);
-int fl_end_turn(s32 cpu, u64 now, u64 left);
-int fl_look_for_late(s32 cpu, u64 now);
-int fl_late_init(u32 cpu);
-
-/* spin.bpf.c */
-bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
-		  u64 now);
-int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		  u64 now);
-int fl_spin_sleep(struct task_ctx *tctx __arg_nonnull);
-bool fl_spin_give_way(struct task_struct *prev __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		      s32 cpu);
-u64 fl_spin_deadline(struct task_ctx *tctx __arg_nonnull, s32 cpu);
-int fl_spin_init(void);
-
-/* account.bpf.c */
-int fl_account_placed(struct task_ctx *tctx __arg_nonnull, bool kept, bool idle, bool park);
-int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
-int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed);
-int fl_account_waits(struct task_ctx *wctx __arg_nonnull, struct task_ctx *hctx __arg_nonnull,
-		     u64 holder, u64 lock, u64 now);
-int fl_account_waited(struct task_ctx *wctx __arg_nonnull, u64 self, bool handoff, u64 now);
-int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-
-/* neighbours.bpf.c */
-int fl_neighbour_ran(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
-		     s32 cpu, u64 now);
-
-/* linux/sched.h, TASK_DEAD: a macro, so not among the kernel's types. */
-#define STATE_DEAD 0x80
-
-/* True if @p, which stops, has done its last. */
-static __always_inline bool fl_is_dead(struct task_struct *p)
-{
-	return p->__state & STATE_DEAD;
-}
-
-/*
- * True if @p, which stops and is not runnable, goes to sleep or is dead. Else somebody changes
- * its class, nice value or affinity, for which the kernel takes a running task off its CPU
- * and puts it back at once, on whatever CPU that somebody is. A state alone says nothing:
- * a task sets it while it still runs.
- */
-static __always_inline bool fl_sleeps(struct task_struct *p)
-{
-	return bpf_get_current_task_btf() == p && p->__state;
-}
-
 /* A PID may come again, with another cookie. */
 static __always_inline u64 fl_self(const struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -543,16 +349,5 @@ static __always_inline u64 fl_cgroup_id(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
 }
-
-/* See that @p has the knobs of its context, if something can have changed that. */
-static __always_inline void fl_follow_context(struct task_struct *p, struct task_ctx *tctx)
-{
-	u32 version = contexts_version;
-
-	if (version_nr(version) || tctx->context_version != version)
-		fl_context_look(p, tctx);
-}
-
-#include "lock.bpf.h"
 
 #endif /* __FREQLOCK_BPF_H */

@@ -12,6 +12,12 @@
  * forgets the lock that was reported least recently.
  */
 #include "freqlock.bpf.h"
+#include "hint.bpf.h"
+#include "edge.bpf.h"
+#include "graph.bpf.h"
+#include "profile.bpf.h"
+#include "policy/graph.h"
+#include "policy/lock.h"
 
 struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym __weak;
 

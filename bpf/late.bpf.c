@@ -17,7 +17,9 @@
  * as are looked through.
  */
 #include "freqlock.bpf.h"
-#include "hotplug.bpf.h"
+#include "late.bpf.h"
+#include "drain.bpf.h"
+#include "policy/deadline.h"
 
 /* Tasks scanned per queue for a starved one, from the latest deadline on. */
 #define LOOK_TASKS 4096

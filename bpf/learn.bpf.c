@@ -6,6 +6,16 @@
  * command and kind of fork, in a table that forgets the least recently used.
  */
 #include "freqlock.bpf.h"
+#include "learn.bpf.h"
+#include "policy/learn.h"
+#include "policy/lock.h"
+#include "policy/modes.h"
+
+/* By parent command and kind of fork. */
+struct fork_class {
+	struct learned leave; /* time from such a fork to the parent's leaving its CPU */
+	u64 burst;            /* average first burst of such a child */
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

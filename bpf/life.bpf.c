@@ -4,7 +4,12 @@
  * for good.
  */
 #include "freqlock.bpf.h"
+#include "life.bpf.h"
+#include "account.bpf.h"
 #include "clock.bpf.h"
+#include "context.bpf.h"
+#include "edge.bpf.h"
+#include "spin.bpf.h"
 
 static u32 next_cookie;
 

@@ -30,9 +30,27 @@
  * agent dies, the kernel takes every task back.
  */
 #include "freqlock.bpf.h"
-#include "hotplug.bpf.h"
+#include "account.bpf.h"
+#include "choose.bpf.h"
 #include "clock.bpf.h"
-#include "place.bpf.h"
+#include "context.bpf.h"
+#include "donate.bpf.h"
+#include "drain.bpf.h"
+#include "dump.bpf.h"
+#include "edge.bpf.h"
+#include "freq.bpf.h"
+#include "hint.bpf.h"
+#include "hotplug.bpf.h"
+#include "late.bpf.h"
+#include "learn.bpf.h"
+#include "life.bpf.h"
+#include "neighbours.bpf.h"
+#include "park.bpf.h"
+#include "queue.bpf.h"
+#include "spin.bpf.h"
+#include "wake.bpf.h"
+#include "policy/deadline.h"
+#include "policy/learn.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -292,6 +310,26 @@ bool BPF_STRUCT_OPS(freqlock_yield, struct task_struct *from, struct task_struct
 	return false;
 }
 
+/* linux/sched.h, TASK_DEAD: a macro, so not among the kernel's types. */
+#define STATE_DEAD 0x80
+
+/* True if @p, which stops, has done its last. */
+static __always_inline bool is_dead(struct task_struct *p)
+{
+	return p->__state & STATE_DEAD;
+}
+
+/*
+ * True if @p, which stops and is not runnable, goes to sleep or is dead. Else somebody changes
+ * its class, nice value or affinity, for which the kernel takes a running task off its CPU
+ * and puts it back at once, on whatever CPU that somebody is. A state alone says nothing:
+ * a task sets it while it still runs.
+ */
+static __always_inline bool goes_to_sleep(struct task_struct *p)
+{
+	return bpf_get_current_task_btf() == p && p->__state;
+}
+
 void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -299,7 +337,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now(), ran;
 	u32 speed = fl_freq_stopping(cpu, now);
-	bool sleeps = !runnable && fl_sleeps(p);
+	bool sleeps = !runnable && goes_to_sleep(p);
 
 	/* A task that is being changed will run on in a moment. */
 	if (runnable || sleeps)
@@ -318,7 +356,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (sees_locks && (tctx->holds || tctx->boosted_at))
 		fl_hold_stops(tctx, fl_self(p, tctx), now, runnable);
 	if (sleeps) {
-		if (sees_locks && tctx->wait_owner && !fl_is_dead(p))
+		if (sees_locks && tctx->wait_owner && !is_dead(p))
 			fl_lock_sleep(p, tctx);
 		cctx->waits_edge = tctx->edge;
 	}
@@ -345,7 +383,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (sleeps) {
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
-		if (reports_tasks && fl_is_dead(p))
+		if (reports_tasks && is_dead(p))
 			fl_account_exit(p, tctx);
 	}
 }

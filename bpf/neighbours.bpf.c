@@ -21,6 +21,9 @@
  * under the lock of its run queue, so never by two at once; the third, by the agent alone.
  */
 #include "freqlock.bpf.h"
+#include "neighbours.bpf.h"
+#include "policy/deadline.h"
+#include "policy/lock.h"
 
 #define LEDGER_TRIES 4
 /* Tasks scanned per queue. */

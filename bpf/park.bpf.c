@@ -7,8 +7,12 @@
  * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
  * real-time task has the CPU, it is its tick as well.
  */
-#include "hotplug.bpf.h"
+#include "freqlock.bpf.h"
+#include "park.bpf.h"
+#include "choose.bpf.h"
+#include "drain.bpf.h"
 #include "place.bpf.h"
+#include "queue.bpf.h"
 
 struct park_timer {
 	struct bpf_timer timer;

@@ -5,7 +5,12 @@
  * is to wait for a busy CPU on purpose (parked, with a bound); or it queues.
  * A mode says why by its statistics, and counts exactly one place_* of them.
  */
+#include "freqlock.bpf.h"
 #include "place.bpf.h"
+#include "choose.bpf.h"
+#include "freq.bpf.h"
+#include "policy/learn.h"
+#include "policy/speed.h"
 
 /* CPUs scanned for another one than a CPU that a real-time task has. */
 #define BESIDE_CPUS 16

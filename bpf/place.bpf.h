@@ -1,71 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What a decision about where a task goes knows and says: between place.bpf.c, which makes
- * it, and placement.bpf.h, which begins it and carries it out.
- */
+/* Where a task goes: the decision itself, and idle CPUs for others who look for one. */
 #ifndef __FREQLOCK_PLACE_BPF_H
 #define __FREQLOCK_PLACE_BPF_H
 
 #include "freqlock.bpf.h"
-
-/* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
-struct idle_scan {
-	s32 near; /* the first that is idle, -1 none */
-	s32 warm; /* the fastest now; of equals the one that was busiest recently */
-	s32 fast; /* the nearest of the highest capacity */
-	u32 warm_speed;
-	u32 fast_capacity;
-	u32 warm_util;
-	bool nest_only; /* look only at CPUs of the warm set */
-};
-
-/* Candidates of auto in the order in which they win when they finish alike. */
-enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
-
-/* A power of two, for in_range(). */
-#define AUTO_PLACES 8
-
-struct auto_choice {
-	s32 cpu[AUTO_PLACES]; /* candidates by enum auto_why, -1 none */
-	bool idle[AUTO_PLACES];
-	struct candidate first[2]; /* of the busy and of the idle ones, that which finishes first */
-	u32 why[2];                /* which of the candidates that is */
-	bool best_idle;            /* out: which of the two it is ... */
-	s32 best;                  /* out: ... that is chosen, -1 none */
-};
-
-/*
- * The decision about one task: in and out of place.bpf.c. Kept by the CPU that
- * makes it, which does so with interrupts off and so makes one at a time. Not on
- * the stack: the verifier of Linux 7.3 follows what points there into every call.
- */
-struct placement {
-	u64 now;
-	u64 mode; /* read once: it may change meanwhile */
-	u64 wake_flags;
-	s32 prev_cpu;
-	s32 this_cpu;
-	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
-	bool fork;
-	bool displaced;  /* a real-time task takes prev_cpu from it just now */
-	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
-	u32 nr_active;   /* auto: cores that are not idle, where that slows others */
-	bool any_idle;   /* auto: some CPU that the task may use is idle */
-	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
-	bool idle;       /* out: the CPU was idle and has been claimed */
-	bool park;       /* out: wait there on purpose */
-	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
-	u64 park_ns;     /* out: how long to wait at most */
-	u64 park_spared; /* out: ns that an idle CPU would take to run it */
-	u64 wait_ns;     /* out: predicted wait */
-	struct idle_scan scan;
-	struct auto_choice choice;
-} __attribute__((aligned(128)));
+#include "decision.bpf.h"
+#include "policy/modes.h"
 
 s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 	     struct placement *pl __arg_nonnull);
-int fl_choose(struct placement *pl __arg_nonnull);
-int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
+s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now);
+s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
+
+/* False if no CPU at all is idle: then none needs to be looked for. */
+static __always_inline bool fl_any_idle(void)
+{
+	const struct cpumask *idle;
+	bool any;
+
+	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
+	bpf_rcu_read_lock();
+	idle = scx_bpf_get_idle_cpumask();
+	any = !bpf_cpumask_empty(idle);
+	scx_bpf_put_idle_cpumask(idle);
+	bpf_rcu_read_unlock();
+	return any;
+}
+
+/* True if the CPU belongs to the warm set. */
+static __always_inline bool fl_is_warm(s32 cpu, u64 now)
+{
+	return fl_is_busy(cpu) ||
+	       nest_is_warm(now, fl_cpu(cpu)->last_stop, tunables.nest_idle_us * FL_USEC);
+}
 
 #endif /* __FREQLOCK_PLACE_BPF_H */

@@ -6,9 +6,15 @@
 #ifndef __FREQLOCK_PLACEMENT_BPF_H
 #define __FREQLOCK_PLACEMENT_BPF_H
 
+#include "freqlock.bpf.h"
+#include "account.bpf.h"
 #include "clock.bpf.h"
-#include "hotplug.bpf.h"
+#include "decision.bpf.h"
+#include "donate.bpf.h"
+#include "drain.bpf.h"
 #include "place.bpf.h"
+#include "queue.bpf.h"
+#include "policy/learn.h"
 
 static struct placement placements[FL_MAX_CPUS];
 

@@ -9,6 +9,8 @@
  * What is forgotten for another lock is the one least recently waited for.
  */
 #include "freqlock.bpf.h"
+#include "profile.bpf.h"
+#include "policy/profile.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -5,8 +5,13 @@
  * now and then the longest queue near it.
  */
 #include "freqlock.bpf.h"
-#include "hotplug.bpf.h"
+#include "queue.bpf.h"
+#include "choose.bpf.h"
+#include "drain.bpf.h"
 #include "place.bpf.h"
+#include "policy/deadline.h"
+#include "policy/groups.h"
+#include "policy/modes.h"
 
 /* A busy CPU looks at this many others that have tasks, nearest first. */
 #define BALANCE_CPUS 16

@@ -21,6 +21,10 @@
  * CPUs are not looked for, as their wait has a bound of its own.
  */
 #include "freqlock.bpf.h"
+#include "spin.bpf.h"
+#include "queue.bpf.h"
+#include "policy/deadline.h"
+#include "policy/spin.h"
 
 /* Tasks scanned per queue, and queues scanned, for a task of the process. */
 #define SPIN_TASKS 32

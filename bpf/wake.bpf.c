@@ -4,10 +4,24 @@
  * it preempts the task that runs there.
  */
 #include "freqlock.bpf.h"
-#include "hotplug.bpf.h"
+#include "wake.bpf.h"
+#include "account.bpf.h"
 #include "clock.bpf.h"
+#include "context.bpf.h"
+#include "decision.bpf.h"
+#include "donate.bpf.h"
+#include "drain.bpf.h"
 #include "drop.bpf.h"
+#include "edge.bpf.h"
+#include "late.bpf.h"
+#include "learn.bpf.h"
+#include "park.bpf.h"
+#include "place.bpf.h"
 #include "placement.bpf.h"
+#include "queue.bpf.h"
+#include "spin.bpf.h"
+#include "policy/deadline.h"
+#include "policy/modes.h"
 
 /*
  * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt no task. A

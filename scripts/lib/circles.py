@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Say which modules of the crates, or files of bpf/, depend on each other in a circle.
+"""Say which modules of the crates, or files and rooms of bpf/, depend on each other in a circle.
 
 Usage: circles.py
 
 Prints a line for each circle, and one for each name that two modules have; exit status
 1 if there are any. Code of tests does not count. Each folder is looked at by itself: its
 files, its folders as a whole, and its own module. A `pub use` of a child is no use of it:
-whoever takes the name from there uses the child.
+whoever takes the name from there uses the child. A room of bpf/ is a .bpf.c file with the
+headers of its name.
 """
 
 import os
@@ -138,6 +139,12 @@ def by_folder(pairs):
     return edges
 
 
+def room_of(path):
+    """The room that a file of bpf/ belongs to; the file itself if it has none."""
+    room = os.path.join(os.path.dirname(path), os.path.basename(path).split(".")[0])
+    return room if os.path.exists(f"{room}.bpf.c") else path
+
+
 def main():
     bad, places = [], defaultdict(list)
     for root, file in CRATES.items():
@@ -156,7 +163,8 @@ def main():
             for other in INCLUDE.findall(read(path)):
                 near = os.path.normpath(os.path.join(folder, other))
                 includes.add((path, near if os.path.exists(near) else f"bpf/{other}"))
-    bad += circles(includes)
+    between = {(room_of(one), room_of(other)) for one, other in includes}
+    bad += list(circles(includes)) or circles({ends for ends in between if ends[0] != ends[1]})
     print("\n".join(bad), end="\n" if bad else "")
     return 1 if bad else 0
 

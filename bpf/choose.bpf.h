@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Of the candidates for a task, that where it finishes first; and what a wait for a busy CPU has
+ * cost when it is over, by which the next is judged.
+ */
+#ifndef __FREQLOCK_CHOOSE_BPF_H
+#define __FREQLOCK_CHOOSE_BPF_H
+
+#include "freqlock.bpf.h"
+#include "decision.bpf.h"
+
+int fl_choose(struct placement *pl __arg_nonnull);
+int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
+
+#endif /* __FREQLOCK_CHOOSE_BPF_H */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast each CPU is now, and how much slower it gets by other active cores.
+ * main.bpf.c reports when a task begins to run there, runs on and stops.
+ */
+#ifndef __FREQLOCK_FREQ_BPF_H
+#define __FREQLOCK_FREQ_BPF_H
+
+#include "freqlock.bpf.h"
+
+extern volatile u32 freq_source;
+extern volatile u32 turbo[FL_MAX_CPUS];
+
+u32 fl_speed(s32 cpu, u64 now);
+int fl_freq_running(s32 cpu, u64 now);
+u32 fl_freq_stopping(s32 cpu, u64 now);
+u32 fl_freq_tick(s32 cpu, u64 now);
+
+/* Speed of each of @active cores, 0..1024 of one that is alone. */
+static __always_inline u32 fl_turbo(u32 active)
+{
+	return active ? turbo[(active - 1) & (FL_MAX_CPUS - 1)] : FL_FULL_SPEED;
+}
+
+/* True if the number of active cores makes any difference; the last stands for more. */
+static __always_inline bool fl_turbo_falls(void)
+{
+	return turbo[FL_MAX_CPUS - 1] < turbo[0];
+}
+
+#endif /* __FREQLOCK_FREQ_BPF_H */

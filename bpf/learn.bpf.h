@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is learned of a task as it runs, sleeps and wakes others. */
+#ifndef __FREQLOCK_LEARN_BPF_H
+#define __FREQLOCK_LEARN_BPF_H
+
+#include "freqlock.bpf.h"
+
+u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		   u64 now, u64 wake_flags);
+int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,
+		  bool runnable);
+int fl_learn_back(struct task_ctx *tctx __arg_nonnull, u64 now);
+int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
+
+#endif /* __FREQLOCK_LEARN_BPF_H */

@@ -67,66 +67,75 @@ struct inversion {
 };
 
 struct task_ctx {
+	/* Queues: clock.bpf.h, policy/deadline.h. */
 	u64 vtime;        /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 slept_vclock; /* the clock of @slept_cpu as it fell asleep */
 	u64 deadline;
 	u64 weight;
-	u64 request;             /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
-	u64 own_slice;           /* ns, by sched_setattr(); 0: that of its context */
+	u64 request;       /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
+	u64 own_slice;     /* ns, by sched_setattr(); 0: that of its context */
+	u64 run_start;     /* 0 when not running */
+	u64 charged_at;    /* its time on the CPU is in @vtime up to here */
+	u64 served;        /* virtual time that it got recently, as of ... */
+	u64 served_at;     /* ... then */
+	u64 waiting_since; /* when it last became runnable */
+	u64 waited_since;  /* the same, of what it waited for until it was picked */
+	u64 owed_since;    /* its last turns were too short to end a wait since then, or 0 */
+	u64 queued_work;   /* what it adds to its CPU's queued_work */
+	s32 queued_cpu;    /* there, or -1 */
+	s32 vtime_cpu;     /* or FL_ASLEEP, ... */
+	s32 slept_cpu;     /* ... on the clock of that one */
+	u32 flags;         /* enum fl_task_flags */
+	/* Knobs: context.bpf.c. */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */
 	struct fl_traits traits; /* ... and by these */
-	u64 run_start;           /* 0 when not running */
-	u64 charged_at;          /* its time on the CPU is in @vtime up to here */
-	u64 served;              /* virtual time that it got recently, as of ... */
-	u64 served_at;           /* ... then */
-	u64 ran;                 /* ns since it last slept */
-	u64 work;                /* the same, in ns at full speed */
-	u64 burst;               /* average work between sleeps, 0 unknown */
-	u64 waiting_since;       /* when it last became runnable */
-	u64 waited_since;        /* the same, of what it waited for until it was picked */
-	u64 owed_since;          /* its last turns were too short to end a wait since then, or 0 */
-	u64 predicted_wait;      /* ns, with FL_TASK_PREDICTED */
-	u64 park_until;
-	u64 park_spared;                    /* ns that it would have waited elsewhere */
+	/* What it does: learn.bpf.c. */
+	u64 ran;                            /* ns since it last slept */
+	u64 work;                           /* the same, in ns at full speed */
+	u64 burst;                          /* average work between sleeps, 0 unknown */
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
-	bool events;                        /* there is one */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
 	u64 left_at;                        /* when it fell asleep after one, else 0 */
 	u64 away;                           /* average length of such a sleep, 0 unknown */
 	u64 class_key;                      /* of the fork that made this task */
 	u64 fork_key;                       /* of the fork that it made itself last */
-	u64 queued_work;                    /* what it adds to its CPU's queued_work */
-	s32 queued_cpu;                     /* there, or -1 */
-	s32 vtime_cpu;                      /* or FL_ASLEEP, ... */
-	s32 slept_cpu;                      /* ... on the clock of that one */
-	s32 child_cpu;   /* home of its children: where they are sent, -1 none yet */
-	u32 child_away;  /* children in a row that went elsewhere */
-	s32 park_target; /* idle CPU to go to when the wait was too long, or -1 */
-	u32 flags;
+	bool events;                        /* there is an event */
+	/* Starving: late.bpf.c. */
+	bool late; /* it waited for so long that its next turn is a short one */
+	/* Placement: place.bpf.c, park.bpf.c. */
+	s32 child_cpu;      /* home of its children: where they are sent, -1 none yet */
+	u32 child_away;     /* children in a row that went elsewhere */
+	s32 park_target;    /* idle CPU to go to when the wait was too long, or -1 */
+	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
+	u64 park_until;
+	u64 park_spared; /* ns that it would have waited elsewhere */
+	/* Spinning: spin.bpf.c. */
 	struct spin_watch spin;
-	/* Locks (policy/donate.h). A lock's waiters write into its holder's holds. */
+	/* What it holds: graph.bpf.c, donate.bpf.c. A lock's waiters write into its holder's holds.
+	 */
 	u64 holds;        /* slots of locks that it holds and others wait for */
 	u64 boosted_at;   /* boosted since then, 0 not boosted */
 	u64 allowance;    /* boosted time that it has left, ns ... */
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
-	u64 hint;         /* where its hint is in its memory, 0 none (hint.h) ... */
-	u64 hint_exec;    /* ... of the program that it was then, by its number */
-	u64 hint_holds;   /* hash of the lock that it said to hold, 0 none */
-	u64 hint_waits;   /* of the one for which it said to spin, while it has an edge */
-	u64 hint_since;   /* then it began to */
-	u64 wait_hash;    /* of the lock for which it is about to sleep or does, 0 none */
+	s32 big_cpu;      /* it is to continue there, or -1; written by its waiter */
+	u32 level;        /* of its own nice value */
+	/* What it waits for: edge.bpf.c, lock.bpf.c. */
+	u32 cookie;     /* distinguishes it from another task with its PID */
+	u32 edge;       /* to the lock that it waits for, 0 none */
+	u64 edge_since; /* when its edge was made */
+	u64 wait_hash;  /* of the lock for which it is about to sleep or does, 0 none */
 	u64 wait_since;
 	u64 wait_owner; /* fl_self() of that one's holder, 0 once it slept */
-	u64 edge_since; /* when its edge was made */
-	u32 edge;       /* to the lock that it waits for, 0 none */
-	u32 level;      /* of its own nice value */
-	u32 cookie;     /* distinguishes it from another task with its PID */
-	s32 big_cpu;    /* it is to continue there, or -1; written by its waiter */
-	bool late;      /* it waited for so long that its next turn is a short one */
-	/* What is reported of it, account.bpf.c. */
+	/* What it says of its locks: hint.bpf.c. */
+	u64 hint;       /* where its hint is in its memory, 0 none (hint.h) ... */
+	u64 hint_exec;  /* ... of the program that it was then, by its number */
+	u64 hint_holds; /* hash of the lock that it said to hold, 0 none */
+	u64 hint_waits; /* of the one for which it said to spin, while it has an edge */
+	u64 hint_since; /* then it began to */
+	/* What is reported of it: account.bpf.c. */
 	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
 	bool reported;  /* it has exited, and the agent has its figures */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
@@ -140,7 +149,8 @@ struct task_ctx {
  * prediction, and the timer of parked tasks bounds what that can cost.
  */
 struct cpu_ctx {
-	u64 vclock;        /* vtime of the latest task to be picked */
+	u64 vclock; /* vtime of the latest task to be picked */
+	/* The task that runs: main.bpf.c. */
 	u64 running_since; /* 0: runs no task of ours */
 	u64 running_deadline;
 	u64 running_rest;  /* work the running task was expected to have left at its start */
@@ -150,39 +160,48 @@ struct cpu_ctx {
 	u64 credit;    /* CPU time, ns, that the task is owed which comes from elsewhere next */
 	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop; /* when it last ceased to run a task */
-	u64 rent;      /* auto: what waits for it have cost while others were idle, ns, ... */
+	/* Waits for it, of auto: choose.bpf.c. */
+	u64 rent;      /* what waits for it have cost while others were idle, ns, ... */
 	u64 rent_at;   /* ... as of then ... */
 	u64 rent_life; /* ... for so long: finish_rent() */
+	/* Its queues: clock.bpf.h, queue.bpf.c. */
 	u64 queued_work;
 	u64 next_balance;
+	/* Turns: late.bpf.c. */
 	u64 next_look; /* for late tasks in its queue */
 	u64 look_ns;   /* what such a look took from the running task's turn */
 	u64 turn_ends; /* when the timer ends the running task's turn; 0: it is not set */
-	u64 speed_at;  /* time of @speed and @util */
-	u64 busy_ns;   /* of the time since then, as far as ... */
-	u64 busy_at;   /* ... here, where a task runs */
+	/* Speed: freq.bpf.c. */
+	u64 speed_at; /* time of @speed and @util */
+	u64 busy_ns;  /* of the time since then, as far as ... */
+	u64 busy_at;  /* ... here, where a task runs */
+	u32 speed;    /* SPEED_ONE for full */
+	u32 util;     /* 0..1024 */
+	u32 asked;    /* last request to schedutil */
+	/* Spinning: spin.bpf.c. */
+	u32 spinner; /* process of the running task if that spins, else 0 */
+	/* What its tasks do: learn.bpf.c. */
 	u64 idle_exit; /* average time from being sent a task while idle to running it */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
-	u32 speed;                 /* SPEED_ONE for full */
-	u32 util;                  /* 0..1024 */
-	u32 asked;                 /* last request to schedutil */
-	u32 spinner;               /* process of the running task if that spins, else 0 */
+	u32 running;               /* the task on it, 0 none of ours */
+	/* Locks: donate.bpf.c. */
+	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
+	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
+	bool boosted;    /* the running task was picked with inherited priority */
+	/* Wake-ups: wake.bpf.c. */
+	bool followed; /* one waits in its local queue for the running one to leave, as it said */
+	bool wakee;    /* a woken task preempts the running one */
 	/*
 	 * A task may be parked here; false says none. Set before one is
 	 * inserted, cleared by the CPU when it finds none: in between, one that
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
-	bool late;       /* a task may be in its queue of late ones; set and cleared as parked is */
-	bool late_ran;   /* of those and the others, they had the last turn */
-	bool wakee;      /* a woken task preempts the running one */
-	bool followed;   /* one waits in its local queue for the running one to leave, as it said */
-	bool boosted;    /* the running task was picked with inherited priority */
-	bool going;      /* it is being made inactive, or about to be */
-	bool offline;    /* so at load, or from the kernel's notice that it goes until it is back */
-	u32 running;     /* the task on it, 0 none of ours */
-	u32 waits_edge;  /* the last task to leave waits for a lock: its edge, else 0 */
-	u32 called_edge; /* a real-time task waits for a task queued here: its edge; by that one */
+	bool late;     /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool late_ran; /* of those and the others, they had the last turn */
+	/* CPUs that go: hotplug.bpf.c. */
+	bool going;   /* it is being made inactive, or about to be */
+	bool offline; /* so at load, or from the kernel's notice that it goes until it is back */
 } __attribute__((aligned(128)));
 
 struct cpu_stats {

@@ -200,8 +200,10 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
 						tctx->weight);
 	cctx->running_weight = tctx->weight;
-	tctx->run_start = now;
-	tctx->charged_at = now;
+	/* It ran on while another CPU changed it, and is charged for that as well. */
+	if (!still)
+		tctx->charged_at = now;
+	tctx->run_start = tctx->charged_at;
 	tctx->spin.behind = 0;
 	fl_wait_stale(p, tctx, now);
 	if (fl_holds(tctx))

@@ -5,15 +5,19 @@
  *
  *   gaps mix mix=20x0,20xidle,1xbatch ms=4000 cpu=1 fifo-us=0
  *	COUNTxNICE, COUNTxidle or COUNTxbatch (both nice 0), all pinned to one CPU, /US after
- *	it if they ask for slices of so many us:
- *	the longest gap of each kind in us, and the CPU time of each kind in us;
+ *	it if they ask for slices of so many us, /self if they ask for another one all the
+ *	time, from 0 to 2^64 - 1 ns, or /other if another CPU does that for them:
+ *	the longest gap of each kind in us, the CPU time of each kind in us, and that of the
+ *	loops that have least and most of all;
  *	fifo-us: a SCHED_FIFO task takes the CPU for a moment, so many us apart
+ *	jump-s: CLOCK_REALTIME goes forth and back by so much, each ms
+ *	wakee: beside a loop, the task of "late" below is on that CPU
  *   gaps rt hogs=1 ms=500 policy=fifo
  *	free busy loops, and a task of policy fifo, rr or deadline that takes the CPU
  *	of the first of them for so long: the longest gap of any of them, in us, in that
  *	time and in as long a time before; the same of how late a sleeper woke, and
  *	how often one did on the CPU that was taken
- *   gaps late loops=2x0 more=0 cpu=-1 us=2000 work-us=270 ms=1500
+ *   gaps late loops=2x0 more=0 cpu=-1 us=2000 work-us=270 ms=1500 jump-s=0
  *	so many loops of a kind on each CPU, and more in all, and a task, pinned to that CPU
  *	or to none, that is due us after us to work for work-us: how late it begins, in us,
  *	at most and in the mean
@@ -60,6 +64,8 @@ static struct loop {
 	volatile uint32_t cpu;
 	int tid;
 	uint32_t kind;
+	volatile bool asks;  /* for a slice, all the time */
+	volatile bool asked; /* for a slice, by another CPU all the time */
 } *loops;
 
 static volatile bool stop;
@@ -72,9 +78,32 @@ static uint64_t now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+static uint64_t any_slice(uint32_t *seed)
+{
+	static const uint64_t odd[] = { 0, 1, 100000, 3600000000000, INT64_MAX, UINT64_MAX };
+	uint32_t draw;
+
+	*seed = *seed * 1664525 + 1013904223;
+	draw = *seed >> 16;
+	/* Half of them such as the kernel would not change. */
+	return draw & 1 ? draw / 2 * 3000ull : odd[draw / 2 % (sizeof(odd) / sizeof(*odd))];
+}
+
+/* @tid asks for a slice of @ns, and stays what else it is. False if it does not exist. */
+static bool ask_slice_ns(int tid, uint64_t ns)
+{
+	struct attributes attr;
+
+	if (syscall(SYS_sched_getattr, tid, &attr, sizeof(attr), 0))
+		return false;
+	attr.runtime = ns;
+	return !syscall(SYS_sched_setattr, tid, &attr, 0);
+}
+
 static int loop(void *arg)
 {
 	struct loop *l = arg;
+	uint32_t seed = 1;
 
 	while (!stop) {
 		uint64_t last = l->last, t = now(), since = gaps_since;
@@ -90,6 +119,8 @@ static int loop(void *arg)
 		/* Not glibc's sched_getcpu(), which asks the thread that made this one. */
 		if (looks_where)
 			syscall(SYS_getcpu, &l->cpu, NULL, NULL);
+		if (l->asks && !ask_slice_ns(l->tid, any_slice(&seed)))
+			break;
 	}
 	syscall(SYS_exit, 0);
 	return 0;
@@ -175,15 +206,9 @@ static uint64_t cpu_time(uint32_t kind)
 	return sum;
 }
 
-/* @tid asks for slices of @us, and stays what else it is. */
 static void ask_slice(int tid, long us)
 {
-	struct attributes attr;
-
-	if (syscall(SYS_sched_getattr, tid, &attr, sizeof(attr), 0))
-		die("sched_getattr: %s", strerror(errno));
-	attr.runtime = us * 1000ull;
-	if (syscall(SYS_sched_setattr, tid, &attr, 0))
+	if (!ask_slice_ns(tid, us * 1000ull))
 		die("sched_setattr: %s", strerror(errno));
 }
 
@@ -200,7 +225,8 @@ static void set_kind(int tid, const char *what)
 	set_policy(tid, batch ? SCHED_BATCH : SCHED_OTHER, 0);
 	if (!batch && setpriority(PRIO_PROCESS, tid, strtol(what, NULL, 0)))
 		die("setpriority: %s", strerror(errno));
-	if (slice)
+	/* The other two are a loop's own. */
+	if (slice && slice[1] >= '0' && slice[1] <= '9')
 		ask_slice(tid, strtol(slice + 1, NULL, 0));
 }
 
@@ -223,28 +249,91 @@ static void *fifo_sleeper(void *arg)
 	return arg;
 }
 
+static void *asker(void *arg)
+{
+	uint32_t seed = 2;
+
+	pin(0, number("cpu", 1) + 1);
+	while (!stop)
+		for (int i = 0; i < nr_loops; i++)
+			if (loops[i].asked && !ask_slice_ns(loops[i].tid, any_slice(&seed)))
+				die("sched_setattr: %s", strerror(errno));
+	return arg;
+}
+
+/* How late one woke up, ns. */
+static volatile uint64_t latest, mean_late;
+
+static volatile bool jumps_end;
+
+static void *jumper(void *arg)
+{
+	time_t by = number("jump-s", 0);
+
+	/* As often back as forth: others go by that clock after this. */
+	for (long i = 0; !jumps_end || i % 2; i++) {
+		struct timespec at;
+
+		if (clock_gettime(CLOCK_REALTIME, &at))
+			die("clock_gettime: %s", strerror(errno));
+		at.tv_sec += by;
+		if (clock_settime(CLOCK_REALTIME, &at))
+			die("clock_settime: %s", strerror(errno));
+		by = -by;
+		sleep_us(1000);
+	}
+	return arg;
+}
+
+static void start_thread(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+	if (pthread_create(thread, NULL, body, arg))
+		die("no thread");
+}
+
+static void end_jumps(pthread_t thread)
+{
+	jumps_end = true;
+	pthread_join(thread, NULL);
+}
+
+static void *periodic(void *arg);
+
 static void cmd_mix(void)
 {
 	char *list = strdup(param("mix", "20x0,20xidle"));
 	int cpu = number("cpu", 1), nr_kinds = 0;
-	uint64_t before[MAX_KINDS];
-	pthread_t thread;
+	uint64_t before[MAX_KINDS], had[MAX_LOOPS], least = UINT64_MAX, most = 0;
+	long wakee = number("wakee", -1);
+	bool asked = false;
+	pthread_t thread, waker, jumps;
 
 	/* Nobody else is to wait behind those that this one is about to make. */
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
+	/* Nor is the wakee, while this one reads thousands of clocks. */
+	if (wakee >= 0)
+		pin(0, 0);
 	for (char *kind = strtok(list, ","); kind && nr_kinds < MAX_KINDS;
 	     kind = strtok(NULL, ",")) {
 		long n;
-		const char *what = parse_kind(kind, &n);
+		const char *what = parse_kind(kind, &n), *slice = strchr(kind, '/');
 
 		while (n--) {
-			int tid = begin_loop(nr_kinds)->tid;
+			struct loop *l = begin_loop(nr_kinds);
 
-			pin(tid, cpu);
-			set_kind(tid, what);
+			pin(l->tid, cpu);
+			set_kind(l->tid, what);
+			l->asks = slice && !strcmp(slice, "/self");
+			l->asked = slice && !strcmp(slice, "/other");
+			asked |= l->asked;
 		}
 		nr_kinds++;
 	}
+	if (asked)
+		start_thread(&thread, asker, NULL);
+	/* Of no kind: what it gets is not counted. */
+	if (wakee >= 0)
+		pin(begin_loop(MAX_KINDS)->tid, wakee);
 	/* The turn that began before they were of their kind is over after that. */
 	sleep_us(20000);
 	for (int i = 0; i < nr_kinds; i++)
@@ -252,10 +341,15 @@ static void cmd_mix(void)
 	if (number("fifo-us", 0)) {
 		/* Threads inherit the policy here, but not this flag of it. */
 		set_policy(0, SCHED_FIFO, PRIORITY + 1);
-		if (pthread_create(&thread, NULL, fifo_sleeper, NULL))
-			die("no thread");
+		start_thread(&thread, fifo_sleeper, NULL);
 	}
+	if (number("jump-s", 0))
+		start_thread(&jumps, jumper, NULL);
+	for (int i = 0; i < nr_loops; i++)
+		had[i] = thread_cpu_time(loops[i].tid);
 	begin_gaps();
+	if (wakee >= 0)
+		start_thread(&waker, periodic, NULL);
 	sleep_us(number("ms", 4000) * 1000);
 	printf("loops=%d gap=", nr_loops);
 	for (int i = 0; i < nr_kinds; i++)
@@ -263,10 +357,24 @@ static void cmd_mix(void)
 	printf(" us=");
 	for (int i = 0; i < nr_kinds; i++)
 		printf("%s%lu", i ? "," : "", (cpu_time(i) - before[i]) / 1000);
+	for (int i = 0; i < nr_loops; i++) {
+		uint64_t got = thread_cpu_time(loops[i].tid) - had[i];
+
+		if (loops[i].kind == MAX_KINDS)
+			continue;
+		least = got < least ? got : least;
+		most = got > most ? got : most;
+	}
+	printf(" least=%lu most=%lu", least / 1000, most / 1000);
+	if (wakee >= 0) {
+		pthread_join(waker, NULL);
+		printf(" late=%lu mean=%lu", latest / 1000, mean_late / 1000);
+	}
 	printf("\n");
+	if (number("jump-s", 0))
+		end_jumps(jumps);
 }
 
-static volatile uint64_t latest;
 static volatile int taken = -1;
 static volatile long on_taken;
 
@@ -349,10 +457,10 @@ static void *periodic(void *arg)
 {
 	long us = number("us", 2000), work_us = number("work-us", 270);
 	uint64_t due = now(), end = due + number("ms", 1500) * 1000000ull, late, sum = 0;
-	long nr = 0;
+	long nr = 0, cpu = number("wakee", number("cpu", -1));
 
-	if (number("cpu", -1) >= 0)
-		pin(0, number("cpu", -1));
+	if (cpu >= 0)
+		pin(0, cpu);
 	while (due < end) {
 		struct timespec at;
 
@@ -366,7 +474,7 @@ static void *periodic(void *arg)
 		nr++;
 		burn_us(work_us);
 	}
-	printf("late=%lu mean=%lu\n", latest / 1000, sum / nr / 1000);
+	mean_late = sum / nr;
 	return arg;
 }
 
@@ -450,11 +558,16 @@ static void cmd_naps(void)
 
 static void cmd_late(void)
 {
-	pthread_t thread;
+	pthread_t thread, jumps;
 
 	begin_loops("2x0");
-	if (pthread_create(&thread, NULL, periodic, NULL) || pthread_join(thread, NULL))
-		die("no thread");
+	if (number("jump-s", 0))
+		start_thread(&jumps, jumper, NULL);
+	start_thread(&thread, periodic, NULL);
+	pthread_join(thread, NULL);
+	printf("late=%lu mean=%lu\n", latest / 1000, mean_late / 1000);
+	if (number("jump-s", 0))
+		end_jumps(jumps);
 }
 
 /* Flags between the threads of cmd_free(). */

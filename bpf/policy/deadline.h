@@ -189,11 +189,12 @@ static inline bool is_late(u64 since, u64 now, u64 starves)
 
 /*
  * Since when a task is owed a turn that stops after it @ran, and @waited since then before
- * that: a task that is preempted as soon as it runs still waits. 0 if that was a turn.
+ * that: a task that is preempted as soon as it runs still waits. 0 if that was a turn: half of
+ * a @slice is one, however short a slice it asks for.
  */
-static inline u64 owed_turn(u64 owed, u64 waited, u64 ran)
+static inline u64 owed_turn(u64 owed, u64 waited, u64 ran, u64 slice)
 {
-	return ran < TURN_LEAST_NS / 2 ? owed ?: waited : 0;
+	return ran < lesser(slice, TURN_LEAST_NS) / 2 ? owed ?: waited : 0;
 }
 
 /*

@@ -106,7 +106,7 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 int fl_account_run(struct task_ctx *tctx __arg_nonnull, u64 now, u32 speed)
 {
 	struct fl_task_stats *stats = &tctx->stats;
-	u64 ran = now - tctx->counted_at, work = work_of(ran, speed);
+	u64 ran = elapsed(tctx->counted_at, now), work = work_of(ran, speed);
 	struct fl_done *done = done_of(tctx);
 
 	if (done) {

@@ -78,7 +78,7 @@ static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 /* Charge @tctx, which runs, for its time up to @now. */
 static inline void vtime_run(struct task_ctx *tctx, u64 now)
 {
-	u64 got = vtime_charge(now - tctx->charged_at, tctx->weight);
+	u64 got = vtime_charge(elapsed(tctx->charged_at, now), tctx->weight);
 
 	tctx->vtime += got;
 	tctx->charged_at = now;

@@ -242,7 +242,7 @@ int fl_hold_charge(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	tctx->allowance = allowance(tctx, now);
 	tctx->allowance_at = now;
-	tctx->stats.boosted += now - since;
+	tctx->stats.boosted += elapsed(since, now);
 	tctx->boosted_at = 0;
 	return 0;
 }

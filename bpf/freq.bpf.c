@@ -194,7 +194,7 @@ static void request_speed(s32 cpu, struct cpu_ctx *cctx)
 int fl_freq_running(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 past = now - cctx->speed_at, busy;
+	u64 past = elapsed(cctx->speed_at, now), busy;
 	struct speed_model m;
 
 	cctx->busy_at = now;
@@ -232,9 +232,9 @@ static void catch_up(s32 cpu, struct cpu_ctx *cctx, u64 past, u64 now)
 static u32 run_until(s32 cpu, u64 now, u64 step)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 past = now - cctx->speed_at;
+	u64 past = elapsed(cctx->speed_at, now);
 
-	cctx->busy_ns += now - cctx->busy_at;
+	cctx->busy_ns += elapsed(cctx->busy_at, now);
 	cctx->busy_at = now;
 	if (past >= step)
 		catch_up(cpu, cctx, past, now);

@@ -133,7 +133,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {
-		ran = now - tctx->run_start;
+		ran = elapsed(tctx->run_start, now);
 		left = request_left(tctx->request, ran, fl_slice(tctx)) ?: fl_slice(tctx);
 		tctx->request = ran + left;
 	}
@@ -369,7 +369,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->waiting_since = sleeps ? 0 : now;
 	if (runnable)
 		tctx->stats.preempted++;
-	ran = now - tctx->run_start;
+	ran = elapsed(tctx->run_start, now);
 	tctx->run_start = 0;
 	vtime_run(tctx, now);
 	owe_turn(tctx, cctx, ran, !sleeps);

@@ -112,7 +112,7 @@ bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 		return false;
 	fl_count(spin_looked);
 	take_sample(&sample, regs);
-	ran = tctx->ran + now - tctx->run_start;
+	ran = tctx->ran + elapsed(tctx->run_start, now);
 	need = policy->spin_ticks;
 	spins = spin_watch_tick(w, &sample, ran, policy->spin_window_bytes, need) &&
 		code_waits(w, sample.ip, need);
@@ -139,7 +139,7 @@ int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 
 	if (!fl_policy(tctx)->spin || p->signal->nr_threads < 2 || !tctx->run_start)
 		return 0;
-	if (spin_watch_yield(w, tctx->ran + now - tctx->run_start) && !w->spinning) {
+	if (spin_watch_yield(w, tctx->ran + elapsed(tctx->run_start, now)) && !w->spinning) {
 		fl_count(spin_storm);
 		w->spinning = true;
 	}

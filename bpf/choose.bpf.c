@@ -108,8 +108,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 }
 
 /*
- * @tctx waited for @cpu on purpose until now: for so long more than an idle CPU that is as
- * fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
+ * If @tctx waited for @cpu on purpose, it did so until now: for so long more than an idle CPU that
+ * is as fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
  * counted.
  */
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
@@ -117,6 +117,8 @@ int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 waited = elapsed(tctx->waiting_since, now);
 
+	if (!tctx->park_until)
+		return 0;
 	tctx->park_until = 0;
 	if (!tctx->park_spared || waited <= tctx->park_spared)
 		return 0;
@@ -128,9 +130,10 @@ int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 
 /*
  * The task would finish first at a busy CPU. True if waits there have cost what the idle CPU
- * costs more: then that is woken instead.
+ * costs @more, ns: then that is woken instead.
  */
-static bool buys(struct placement *pl, const struct candidate *busy, const struct candidate *idle)
+static bool buys(struct placement *pl, const struct candidate *busy, const struct candidate *idle,
+		 u64 more)
 {
 	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
 	u64 life = tunables.turbo_back_us * FL_USEC;
@@ -142,7 +145,7 @@ static bool buys(struct placement *pl, const struct candidate *busy, const struc
 								       tunables.ramp_us * FL_USEC,
 								       tunables.decay_us * FL_USEC);
 	rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, pl->now), life);
-	if (candidate_finish(idle) <= candidate_finish(busy) + rent) {
+	if (more <= rent) {
 		cctx->rent = 0;
 		fl_count(auto_bought);
 		return true;
@@ -157,31 +160,33 @@ static bool takes_idle(struct placement *pl)
 {
 	const struct auto_choice *choice = &pl->choice;
 	const struct candidate *busy = &choice->first[false], *idle = &choice->first[true];
-	u64 sooner, later;
+	u64 woken, waiting;
 
 	if (busy->cpu < 0 || idle->cpu < 0)
 		return busy->cpu < 0;
-	sooner = candidate_finish(idle);
-	later = candidate_finish(busy);
-	if (sooner < later || (sooner == later && choice->why[true] < choice->why[false]))
+	woken = candidate_finish(idle);
+	waiting = candidate_finish(busy);
+	if (woken < waiting || (woken == waiting && choice->why[true] < choice->why[false]))
 		return true;
-	return buys(pl, busy, idle);
+	return buys(pl, busy, idle, woken - waiting);
 }
 
 /* The candidate that finishes first; @choice->best is -1 if there is none. */
 __noinline int fl_choose(struct placement *pl __arg_nonnull)
 {
 	struct auto_choice *choice = &pl->choice;
-	u32 why;
+	u32 why, i;
 
 	choice->first[false].cpu = choice->first[true].cpu = -1;
 	bpf_for(why, 0, NR_AUTO) {
-		u32 i = in_range(why, AUTO_PLACES);
-
+		i = in_range(why, AUTO_PLACES);
 		if (choice->cpu[i] >= 0)
 			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
 	}
 	choice->best_idle = takes_idle(pl);
-	choice->best = choice->first[in_range(choice->best_idle, 2)].cpu;
+	i = in_range(choice->best_idle, 2);
+	choice->best = choice->first[i].cpu;
+	choice->best_why = choice->why[i];
+	choice->best_wait = choice->first[i].wait;
 	return 0;
 }

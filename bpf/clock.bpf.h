@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A task's virtual time, on the clock of the CPU that it is on, the work that waits on
- * each CPU, and how far ticks are apart. For main.bpf.c and wake.bpf.c.
+ * What changes as a task waits, runs and stops: its virtual time, on the clock of the CPU that
+ * it is on, its deadline, and the work that waits on each CPU; and how far ticks are apart.
  */
 #ifndef __FREQLOCK_CLOCK_BPF_H
 #define __FREQLOCK_CLOCK_BPF_H

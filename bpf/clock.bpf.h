@@ -126,7 +126,7 @@ static inline void owe_turn(struct task_ctx *tctx, const struct cpu_ctx *cctx, u
 {
 	if (goes_on)
 		tctx->owed_since = owed_turn(tctx->owed_since, tctx->waited_since,
-					     ran - lesser(ran, cctx->look_ns), fl_slice(tctx));
+					     elapsed(cctx->look_ns, ran), fl_slice(tctx));
 	else
 		tctx->owed_since = 0;
 }

@@ -66,7 +66,6 @@ static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	/* Until it runs, others see by this that the CPU is taken. */
 	queued_add(tctx, cpu);
 	vtime_join(tctx, cpu);
-	set_deadline(tctx, fl_slice(tctx));
 	/*
 	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
 	 * one, for which it may have to change the affinity of @p.
@@ -137,13 +136,12 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
 
 	if (mode_has(pl->mode, PREDICTS)) {
-		tctx->flags |= FL_TASK_PREDICTED;
+		tctx->flags |= FL_TASK_PREDICTED | (pl->idle ? FL_TASK_TO_IDLE : 0);
 		tctx->predicted_wait = pl->wait_ns;
 	}
 	if (pl->park)
 		park_until(tctx, pl);
 	if (pl->idle) {
-		tctx->flags |= FL_TASK_TO_IDLE;
 		run_next(p, tctx, cpu);
 	} else if (follows(pl, cpu)) {
 		if (leaves_soon(pl)) {

@@ -18,27 +18,30 @@
  */
 static u64 cost_of_migration(s32 from, s32 to, bool fork, u64 run)
 {
-	u64 cold[FL_NR_DISTANCES] = {
-		0,
-		tunables.cold_smt_ns,
-		tunables.cold_llc_ns,
-		tunables.cold_node_ns,
-		tunables.cold_far_ns,
-	};
-	u64 cost[FL_NR_DISTANCES] = {
-		0,
-		tunables.migrate_smt_ns,
-		tunables.migrate_llc_ns,
-		tunables.migrate_node_ns,
-		tunables.migrate_far_ns,
-	};
-	struct cpu_topo a = *(struct cpu_topo *)fl_topo(from);
-	struct cpu_topo b = *(struct cpu_topo *)fl_topo(to);
+	struct cpu_topo *a = (struct cpu_topo *)fl_topo(from);
+	struct cpu_topo *b = (struct cpu_topo *)fl_topo(to);
+	u64 least, cold;
 
-	u32 distance = topo_distance(&a, &b, from == to);
-	u64 least = migration_cost(distance, cost);
-
-	return fork ? least : greater(least, finish_cold(migration_cost(distance, cold), run));
+	switch (topo_distance(a, b, from == to)) {
+	case FL_SAME_CPU:
+		return 0;
+	case FL_SAME_CORE:
+		least = tunables.migrate_smt_ns;
+		cold = tunables.cold_smt_ns;
+		break;
+	case FL_SAME_LLC:
+		least = tunables.migrate_llc_ns;
+		cold = tunables.cold_llc_ns;
+		break;
+	case FL_SAME_NODE:
+		least = tunables.migrate_node_ns;
+		cold = tunables.cold_node_ns;
+		break;
+	default:
+		least = tunables.migrate_far_ns;
+		cold = tunables.cold_far_ns;
+	}
+	return fork ? least : greater(least, finish_cold(cold, run));
 }
 
 /* True if the core of an idle CPU is active all the same. */
@@ -100,6 +103,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
+	c.finish = candidate_finish(&c);
 	if (candidate_better(&c, &choice->first[i])) {
 		choice->first[i] = c;
 		choice->why[i] = why;
@@ -108,8 +112,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 }
 
 /*
- * @tctx waited for @cpu on purpose until now: for so long more than an idle CPU that is as
- * fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
+ * If @tctx waited for @cpu on purpose, it did so until now: for so long more than an idle CPU that
+ * is as fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
  * counted.
  */
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
@@ -117,6 +121,8 @@ int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 waited = elapsed(tctx->waiting_since, now);
 
+	if (!tctx->park_until)
+		return 0;
 	tctx->park_until = 0;
 	if (!tctx->park_spared || waited <= tctx->park_spared)
 		return 0;
@@ -142,7 +148,7 @@ static bool buys(struct placement *pl, const struct candidate *busy, const struc
 								       tunables.ramp_us * FL_USEC,
 								       tunables.decay_us * FL_USEC);
 	rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, pl->now), life);
-	if (candidate_finish(idle) <= candidate_finish(busy) + rent) {
+	if (idle->finish - busy->finish <= rent) {
 		cctx->rent = 0;
 		fl_count(auto_bought);
 		return true;
@@ -157,13 +163,10 @@ static bool takes_idle(struct placement *pl)
 {
 	const struct auto_choice *choice = &pl->choice;
 	const struct candidate *busy = &choice->first[false], *idle = &choice->first[true];
-	u64 sooner, later;
-
 	if (busy->cpu < 0 || idle->cpu < 0)
 		return busy->cpu < 0;
-	sooner = candidate_finish(idle);
-	later = candidate_finish(busy);
-	if (sooner < later || (sooner == later && choice->why[true] < choice->why[false]))
+	if (idle->finish < busy->finish ||
+	    (idle->finish == busy->finish && choice->why[true] < choice->why[false]))
 		return true;
 	return buys(pl, busy, idle);
 }
@@ -172,16 +175,18 @@ static bool takes_idle(struct placement *pl)
 __noinline int fl_choose(struct placement *pl __arg_nonnull)
 {
 	struct auto_choice *choice = &pl->choice;
-	u32 why;
+	u32 why, i;
 
 	choice->first[false].cpu = choice->first[true].cpu = -1;
-	bpf_for(why, 0, NR_AUTO) {
-		u32 i = in_range(why, AUTO_PLACES);
-
-		if (choice->cpu[i] >= 0)
-			fl_consider(pl, choice->cpu[i], choice->idle[i], i);
+	/* Few, and what is called is verified by itself. */
+	for (why = 0; why < NR_AUTO; why++) {
+		if (choice->cpu[why] >= 0)
+			fl_consider(pl, choice->cpu[why], choice->idle[why], why);
 	}
 	choice->best_idle = takes_idle(pl);
-	choice->best = choice->first[in_range(choice->best_idle, 2)].cpu;
+	i = in_range(choice->best_idle, 2);
+	choice->best = choice->first[i].cpu;
+	choice->best_why = choice->why[i];
+	choice->best_wait = choice->first[i].wait;
 	return 0;
 }

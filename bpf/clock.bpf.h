@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A task's virtual time, on the clock of the CPU that it is on, the work that waits on
- * each CPU, and how far ticks are apart. For main.bpf.c and wake.bpf.c.
+ * What changes as a task waits, runs and stops: its virtual time, on the clock of the CPU that
+ * it is on, its deadline, and the work that waits on each CPU; and how far ticks are apart.
  */
 #ifndef __FREQLOCK_CLOCK_BPF_H
 #define __FREQLOCK_CLOCK_BPF_H
@@ -126,7 +126,7 @@ static inline void owe_turn(struct task_ctx *tctx, const struct cpu_ctx *cctx, u
 {
 	if (goes_on)
 		tctx->owed_since = owed_turn(tctx->owed_since, tctx->waited_since,
-					     ran - lesser(ran, cctx->look_ns), fl_slice(tctx));
+					     elapsed(cctx->look_ns, ran), fl_slice(tctx));
 	else
 		tctx->owed_since = 0;
 }

@@ -32,7 +32,9 @@ struct auto_choice {
 	struct candidate first[2]; /* of the busy and of the idle ones, that which finishes first */
 	u32 why[2];                /* which of the candidates that is */
 	bool best_idle;            /* out: which of the two it is ... */
-	s32 best;                  /* out: ... that is chosen, -1 none */
+	s32 best;                  /* out: ... that is chosen, -1 none: its CPU, ... */
+	u32 best_why;              /* out: ... which of the candidates, ... */
+	u64 best_wait;             /* out: ... and its wait */
 };
 
 /*

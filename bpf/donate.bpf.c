@@ -21,6 +21,7 @@
 #include "choose.bpf.h"
 #include "drain.bpf.h"
 #include "graph.bpf.h"
+#include "kick.bpf.h"
 #include "profile.bpf.h"
 #include "queue.bpf.h"
 #include "policy/deadline.h"
@@ -375,8 +376,7 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	    (fl_cpu(from)->parked && take_here(h, fl_park(from), cpu)) ||
 	    (fl_cpu(from)->late && take_here(h, fl_late(from), cpu))) {
 		fl_count(hold_here);
-		if (hctx->park_until)
-			fl_park_over(hctx, from, now);
+		fl_park_over(hctx, from, now);
 		*done = true;
 	}
 out:

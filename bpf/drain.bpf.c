@@ -2,6 +2,7 @@
 /* The queues of a CPU that goes are emptied: why, and by whom, hotplug.bpf.c says. */
 #include "freqlock.bpf.h"
 #include "drain.bpf.h"
+#include "kick.bpf.h"
 
 /* Hand what waits in @queue, one of those of @cpu, to the kernel; the number of tasks. */
 static u32 drain_queue(u64 queue, s32 cpu)
@@ -38,14 +39,4 @@ __noinline int fl_drain(s32 cpu)
 		fl_kick(cpu, SCX_KICK_PREEMPT);
 	}
 	return 0;
-}
-
-/* A CPU finds this of itself as soon as it takes no interrupts (native_cpu_disable() on x86). */
-__noinline bool fl_is_unplugged(s32 cpu)
-{
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
-	bool unplugged = !bpf_cpumask_test_cpu(cpu, online);
-
-	scx_bpf_put_cpumask(online);
-	return unplugged;
 }

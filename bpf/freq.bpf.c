@@ -112,12 +112,6 @@ static u32 sample(s32 cpu, u64 now)
 	}
 }
 
-/*
- * A CPU's speed and utilisation are brought up to date once in this time, and at ticks:
- * with each switch of tasks that would cost as much as the rest of a decision.
- */
-#define FREQ_STEP_NS (100 * FL_USEC)
-
 /* @ns of work of this CPU, up to now, go into its speed and utilisation. */
 static void was_busy(struct cpu_ctx *cctx, u32 measured, u64 ns, const struct speed_model *m)
 {
@@ -159,6 +153,9 @@ u32 fl_speed(s32 cpu, u64 now)
 	u32 speed = cctx->speed;
 	struct speed_model m;
 
+	/* Speeds that never change need no model. */
+	if (tunables.speed_floor >= FL_FULL_SPEED)
+		return effective(cpu, SPEED_ONE);
 	/* Another CPU's clock may be ahead by a little. */
 	if (now > at) {
 		model_of(&m);
@@ -190,16 +187,13 @@ static void request_speed(s32 cpu, struct cpu_ctx *cctx)
 	}
 }
 
-/* This CPU begins to run a task. */
-int fl_freq_running(s32 cpu, u64 now)
+/* This CPU begins to run a task after a while. */
+int fl_freq_catch_up(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 past = elapsed(cctx->speed_at, now), busy;
 	struct speed_model m;
 
-	cctx->busy_at = now;
-	if (past < FREQ_STEP_NS)
-		return 0;
 	model_of(&m);
 	busy = lesser(cctx->busy_ns, past);
 	was_busy(cctx, 0, busy, &m);

@@ -12,9 +12,25 @@ extern volatile u32 freq_source;
 extern volatile u32 turbo[FL_MAX_CPUS];
 
 u32 fl_speed(s32 cpu, u64 now);
-int fl_freq_running(s32 cpu, u64 now);
+int fl_freq_catch_up(s32 cpu, u64 now);
 u32 fl_freq_stopping(s32 cpu, u64 now);
 u32 fl_freq_tick(s32 cpu, u64 now);
+
+/*
+ * A CPU's speed and utilisation are brought up to date once in this time, and at ticks:
+ * with each switch of tasks that would cost as much as the rest of a decision.
+ */
+#define FREQ_STEP_NS (100 * FL_USEC)
+
+/* This CPU begins to run a task. */
+static __always_inline void fl_freq_running(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	cctx->busy_at = now;
+	if (elapsed(cctx->speed_at, now) >= FREQ_STEP_NS)
+		fl_freq_catch_up(cpu, now);
+}
 
 /* Speed of each of @active cores, 0..1024 of one that is alone. */
 static __always_inline u32 fl_turbo(u32 active)

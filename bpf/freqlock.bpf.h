@@ -50,7 +50,7 @@ enum fl_task_flags {
 	FL_TASK_PARK = 1 << 1,      /* enqueue shall park it */
 	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
-	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU */
+	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU, with FL_TASK_PREDICTED */
 	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */

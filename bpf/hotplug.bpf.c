@@ -28,6 +28,7 @@
 #include "freqlock.bpf.h"
 #include "hotplug.bpf.h"
 #include "drain.bpf.h"
+#include "kick.bpf.h"
 #include "park.bpf.h"
 
 /* From ops.init, which no CPU that comes or goes can overtake. */

@@ -19,6 +19,7 @@
 #include "freqlock.bpf.h"
 #include "late.bpf.h"
 #include "drain.bpf.h"
+#include "kick.bpf.h"
 #include "policy/deadline.h"
 
 /* Tasks scanned per queue for a starved one, from the latest deadline on. */

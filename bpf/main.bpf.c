@@ -35,12 +35,12 @@
 #include "clock.bpf.h"
 #include "context.bpf.h"
 #include "donate.bpf.h"
-#include "drain.bpf.h"
 #include "dump.bpf.h"
 #include "edge.bpf.h"
 #include "freq.bpf.h"
 #include "hint.bpf.h"
 #include "hotplug.bpf.h"
+#include "kick.bpf.h"
 #include "late.bpf.h"
 #include "learn.bpf.h"
 #include "life.bpf.h"
@@ -212,7 +212,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	if (!cctx->boosted)
 		vclock_advance(tctx, cpu);
 
-	fl_learn_wait(tctx, cpu, now);
+	if (tctx->flags & (FL_TASK_PREDICTED | FL_TASK_TO_IDLE))
+		fl_learn_wait(tctx, cpu, now);
 	if (reports_tasks && !still)
 		fl_account_picked(tctx, cpu, now);
 	if (tctx->park_until) {
@@ -383,7 +384,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (runnable)
 		displace(p, tctx);
 	if (sleeps) {
-		fl_spin_sleep(tctx);
+		if (spin_watched(&tctx->spin))
+			fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
 		if (reports_tasks && is_dead(p))
 			fl_account_exit(p, tctx);

@@ -11,6 +11,7 @@
 #include "park.bpf.h"
 #include "choose.bpf.h"
 #include "drain.bpf.h"
+#include "kick.bpf.h"
 #include "place.bpf.h"
 #include "queue.bpf.h"
 

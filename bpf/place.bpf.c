@@ -344,14 +344,14 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	cpu = choice->best;
 	if (cpu < 0)
 		return AS_OFF;
-	pl->wait_ns = choice->first[in_range(choice->best_idle, 2)].wait;
+	pl->wait_ns = choice->best_wait;
 	if (parent)
 		home_update(parent, cpu);
 	if (!pl->any_idle) {
 		fl_count(auto_busy);
 		return queue_on(cpu);
 	}
-	why = in_range(choice->why[in_range(choice->best_idle, 2)], AUTO_PLACES);
+	why = in_range(choice->best_why, AUTO_PLACES);
 	if (why < NR_AUTO)
 		fl_count_at(FL_STAT_auto_local + why);
 	if (choice->best_idle)
@@ -388,7 +388,7 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	}
 	fl_count(again_here);
 	pl->park = true;
-	pl->park_ns = wait_bound(choice->first[false].wait);
+	pl->park_ns = wait_bound(choice->best_wait);
 	pl->park_target = pl->scan.warm;
 	return cpu;
 }

@@ -11,7 +11,7 @@
 #include "clock.bpf.h"
 #include "decision.bpf.h"
 #include "donate.bpf.h"
-#include "drain.bpf.h"
+#include "kick.bpf.h"
 #include "place.bpf.h"
 #include "queue.bpf.h"
 #include "policy/learn.h"

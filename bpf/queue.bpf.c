@@ -7,7 +7,7 @@
 #include "freqlock.bpf.h"
 #include "queue.bpf.h"
 #include "choose.bpf.h"
-#include "drain.bpf.h"
+#include "kick.bpf.h"
 #include "place.bpf.h"
 #include "policy/deadline.h"
 #include "policy/groups.h"

@@ -10,9 +10,9 @@
 #include "context.bpf.h"
 #include "decision.bpf.h"
 #include "donate.bpf.h"
-#include "drain.bpf.h"
 #include "drop.bpf.h"
 #include "edge.bpf.h"
+#include "kick.bpf.h"
 #include "late.bpf.h"
 #include "learn.bpf.h"
 #include "park.bpf.h"
@@ -66,7 +66,6 @@ static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	/* Until it runs, others see by this that the CPU is taken. */
 	queued_add(tctx, cpu);
 	vtime_join(tctx, cpu);
-	set_deadline(tctx, fl_slice(tctx));
 	/*
 	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
 	 * one, for which it may have to change the affinity of @p.
@@ -137,13 +136,12 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_account_placed(tctx, cpu == prev_cpu, pl->idle, pl->park);
 
 	if (mode_has(pl->mode, PREDICTS)) {
-		tctx->flags |= FL_TASK_PREDICTED;
+		tctx->flags |= FL_TASK_PREDICTED | (pl->idle ? FL_TASK_TO_IDLE : 0);
 		tctx->predicted_wait = pl->wait_ns;
 	}
 	if (pl->park)
 		park_until(tctx, pl);
 	if (pl->idle) {
-		tctx->flags |= FL_TASK_TO_IDLE;
 		run_next(p, tctx, cpu);
 	} else if (follows(pl, cpu)) {
 		if (leaves_soon(pl)) {
@@ -226,18 +224,20 @@ static __always_inline u64 decide_preemption(struct task_struct *p, struct task_
 	return fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
 }
 
-/* True for the kernel's own work for one CPU: what it does is waited for by others. */
-static __always_inline bool is_cpus_kthread(const struct task_struct *p, u64 enq_flags)
+/* True if @p goes into its CPU's local queue, ahead of all that wait for that CPU. */
+static __always_inline bool goes_first(const struct task_struct *p, u64 enq_flags)
 {
-	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP);
-}
-
-/* Into the CPU's local queue, ahead of all that wait for it. */
-static __always_inline void insert_first(struct task_struct *p, struct task_ctx *tctx,
-					 u64 enq_flags, bool preempts)
-{
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
-			   enq_flags | (preempts ? SCX_ENQ_PREEMPT : 0));
+	/* The kernel's own work for one CPU: what it does is waited for by others. */
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 && (enq_flags & SCX_ENQ_WAKEUP)) {
+		fl_count(enq_kthread);
+		return true;
+	}
+	/* If the kernel brings it back from there, that CPU is busy and looks here by itself. */
+	if (!(enq_flags & SCX_ENQ_REENQ) && fl_cannot_kick()) {
+		fl_count(enq_unplugged);
+		return true;
+	}
+	return false;
 }
 
 static __always_inline void insert_parked(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
@@ -323,15 +323,9 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!arrives && mode_has(mode, PREDICTS) && !pinned &&
 	    place_again(p, tctx, cpu, enq_flags, now))
 		return;
-	if (is_cpus_kthread(p, enq_flags)) {
-		fl_count(enq_kthread);
-		insert_first(p, tctx, enq_flags, in == 0);
-		return;
-	}
-	/* If the kernel brings it back from there, that CPU is busy and looks here by itself. */
-	if (!(enq_flags & SCX_ENQ_REENQ) && fl_cannot_kick()) {
-		fl_count(enq_unplugged);
-		insert_first(p, tctx, enq_flags, in == 0);
+	if (goes_first(p, enq_flags)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx),
+				   enq_flags | (in == 0 ? SCX_ENQ_PREEMPT : 0));
 		return;
 	}
 	queued_add(tctx, cpu);

@@ -60,11 +60,10 @@ static inline u64 vtime_charge(u64 ran, u64 weight)
 {
 	const u64 limit = 1ULL << 53; /* 104 days: keeps the product in 64 bits */
 
-	ran = lesser(ran, limit);
 	/* Most tasks, and a division takes dozens of cycles. */
 	if (weight == WEIGHT_NICE_0)
 		return ran;
-	return ran * WEIGHT_NICE_0 / greater(weight, 1);
+	return lesser(ran, limit) * WEIGHT_NICE_0 / greater(weight, 1);
 }
 
 /* True if virtual time @a is before @b; virtual times may wrap. */

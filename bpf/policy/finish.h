@@ -159,6 +159,7 @@ struct candidate {
 	u64 migration; /* ns that the migration costs */
 	u64 displaced; /* ns that it would cost the task which runs there now */
 	u64 others;    /* ns that it would cost the tasks on other CPUs */
+	u64 finish;    /* out: candidate_finish() */
 };
 
 static inline u64 candidate_finish(const struct candidate *c)
@@ -168,12 +169,12 @@ static inline u64 candidate_finish(const struct candidate *c)
 	       lesser(c->others, FINISH_MAX_NS);
 }
 
-/* True if @c should be taken rather than @best, which stands before it. */
+/* True if @c should be taken rather than @best, which stands before it; both with their finish. */
 static inline bool candidate_better(const struct candidate *c, const struct candidate *best)
 {
 	if (c->cpu < 0)
 		return false;
-	return best->cpu < 0 || candidate_finish(c) < candidate_finish(best);
+	return best->cpu < 0 || c->finish < best->finish;
 }
 
 /*

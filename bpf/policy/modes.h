@@ -56,12 +56,6 @@ static inline bool nest_is_warm(u64 now, u64 last_stop, u64 nest_idle_ns)
 	return last_stop && elapsed(last_stop, now) < nest_idle_ns;
 }
 
-/* Migration cost in ns over a distance, by the knobs migrate_*_ns in @cost. */
-static inline u64 migration_cost(u32 distance, const u64 cost[FL_NR_DISTANCES])
-{
-	return cost[distance < FL_NR_DISTANCES ? distance : FL_FAR];
-}
-
 /* Distance between two CPUs of which the topology is known. */
 static inline u32 topo_distance(const struct cpu_topo *a, const struct cpu_topo *b, bool same_cpu)
 {

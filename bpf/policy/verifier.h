@@ -44,11 +44,15 @@ static inline u64 greater(u64 a, u64 b)
 
 /*
  * Time from @from to @to, ns; 0 if @to is before: the clocks of two CPUs differ by a little,
- * and by more where a host or a firmware stops one.
+ * and by more where a host or a firmware stops one. Less than half of all time is between two
+ * of ours, so the sign of the difference says which is before: a third of what lesser() takes.
  */
 static inline u64 elapsed(u64 from, u64 to)
 {
-	return greater(from, to) - from;
+	s64 passed = (s64)(to - from), before = passed >> 63;
+
+	__asm__ volatile("" : "+r"(before));
+	return (u64)(passed & ~before);
 }
 
 /* The number of the highest bit of @v, which is not 0; without branches. */

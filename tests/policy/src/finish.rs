@@ -57,7 +57,7 @@ prop_compose! {
         displaced in prop_oneof![0..4u64, any_time()],
         others in prop_oneof![0..4u64, any_time()],
     ) -> sys::candidate {
-        sys::candidate { cpu, wait, run, migration, displaced, others }
+        sys::candidate { cpu, wait, run, migration, displaced, others, finish: 0 }
     }
 }
 
@@ -208,12 +208,15 @@ proptest! {
     /// The smallest finish wins, of equals the first; what is no candidate never.
     #[test]
     fn the_first_of_the_smallest_wins(all in prop::collection::vec(candidate(), 1..6)) {
-        let none = sys::candidate { cpu: -1, wait: 0, run: 0, migration: 0, displaced: 0, others: 0 };
+        let none = sys::candidate {
+            cpu: -1, wait: 0, run: 0, migration: 0, displaced: 0, others: 0, finish: 0,
+        };
         let mut best = none;
         let mut chosen = None;
         for (i, c) in all.iter().enumerate() {
-            if policy!(candidate_better(c, &best)) {
-                (best, chosen) = (*c, Some(i));
+            let c = sys::candidate { finish: policy!(candidate_finish(c)), ..*c };
+            if policy!(candidate_better(&c, &best)) {
+                (best, chosen) = (c, Some(i));
             }
         }
         let want = (0..all.len()).filter(|&i| all[i].cpu >= 0).min_by_key(|&i| total(&all[i]));

@@ -52,15 +52,6 @@ fn distance_is_the_nearest_thing_shared() {
     assert_eq!(distance(at(2, 2, 2), false), sys::FL_FAR);
 }
 
-#[test]
-fn moving_costs_what_its_distance_costs() {
-    let cost = [1u64, 2, 3, 4, 5];
-    for d in 0..5 {
-        assert_eq!(policy!(migration_cost(d, cost.as_ptr())), cost[d as usize]);
-    }
-    assert_eq!(policy!(migration_cost(u32::MAX, cost.as_ptr())), 5);
-}
-
 proptest! {
     #![proptest_config(config())]
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A CPU is to look at its queues: kicks, and where none may be sent. */
+#ifndef __FREQLOCK_KICK_BPF_H
+#define __FREQLOCK_KICK_BPF_H
+
+#include "freqlock.bpf.h"
+
+bool fl_is_unplugged(s32 cpu);
+
+/*
+ * True on a CPU that takes no interrupts any more. It still wakes who waits for its end. A
+ * kick is an irq_work of the CPU that sends it, which would not run: 7.3 waits for
+ * it as the scheduler is unloaded, and once the CPU is back none of its irq_works run,
+ * since only the first in the list raises an interrupt (kernel/irq_work.c).
+ */
+static __always_inline bool fl_cannot_kick(void)
+{
+	s32 self = bpf_get_smp_processor_id();
+
+	return fl_cpu(self)->offline && fl_is_unplugged(self);
+}
+
+static __always_inline void fl_kick(s32 cpu, u64 flags)
+{
+	if (fl_cannot_kick())
+		fl_count(kick_dropped);
+	else
+		scx_bpf_kick_cpu(cpu, flags);
+}
+
+#endif /* __FREQLOCK_KICK_BPF_H */

@@ -7,6 +7,7 @@
 #define __FREQLOCK_CLOCK_BPF_H
 
 #include "freqlock.bpf.h"
+#include "cgroup.bpf.h"
 #include "policy/deadline.h"
 #include "policy/learn.h"
 
@@ -78,9 +79,10 @@ static inline void vclock_advance(const struct task_ctx *tctx, s32 cpu)
 /* Charge @tctx, which runs, for its time up to @now. */
 static inline void vtime_run(struct task_ctx *tctx, u64 now)
 {
-	u64 got = vtime_charge(elapsed(tctx->charged_at, now), tctx->weight);
+	u64 ran = elapsed(tctx->charged_at, now), got = vtime_charge(ran, tctx->weight);
 
 	tctx->vtime += got;
+	fl_cgroup_charge(tctx, ran, now);
 	tctx->charged_at = now;
 	tctx->served = served_faded(tctx->served, elapsed(tctx->served_at, now)) + got;
 	tctx->served_at = now;

@@ -23,12 +23,13 @@
  * decision looks again. Every word is one that some file had, within its range.
  */
 #include "freqlock.bpf.h"
+#include "cgroup.bpf.h"
 #include "context.bpf.h"
 #include "policy/deadline.h"
 #include "policy/graph.h"
 
 /* Cgroups further down are taken for the one at this depth. */
-#define CGROUP_DEPTH 32
+#define PATH_DEPTH 32
 
 /* A name has 255 bytes at most. */
 #define CGROUP_NAME 256
@@ -85,7 +86,7 @@ __noinline int fl_cgroup_path(struct search *s __arg_nonnull, u64 cgrp)
 	u8 *path = s->text[FL_ASKS_CGROUP].bytes;
 
 	s->len = 0;
-	bpf_for(i, 1, CGROUP_DEPTH) {
+	bpf_for(i, 1, PATH_DEPTH) {
 		u32 begin = in_range(s->len, FL_GLOB_TEXT);
 		struct cgroup *above = NULL;
 		long n;
@@ -191,11 +192,12 @@ __noinline int fl_weigh(struct task_struct *p __arg_trusted, struct task_ctx *tc
 	u64 weight = idle ? WEIGHT_IDLE : weight_of_prio(p->static_prio);
 
 	tctx->own_slice = own_slice(p, policy->slice_us * FL_USEC);
-	tctx->weight = weight_within(weight, policy->weight_min, policy->weight_max);
+	tctx->own_weight = weight_within(weight, policy->weight_min, policy->weight_max);
+	fl_cgroup_scale(p, tctx);
 	if (p->prio < PRIO_RT_END)
 		tctx->level = LEVEL_MAX;
-	else if (tctx->weight != weight)
-		tctx->level = level_of_weight(tctx->weight);
+	else if (tctx->own_weight != weight)
+		tctx->level = level_of_weight(tctx->own_weight);
 	else
 		tctx->level = idle ? LEVEL_IDLE : level_of_prio(p->static_prio);
 	return 0;
@@ -264,7 +266,7 @@ int context_explain(void *ctx)
 					  s->text[FL_ASKS_CGROUP].bytes);
 		explained.traits = s->traits;
 		explained.policy = tctx->policy;
-		explained.weight = tctx->weight;
+		explained.weight = tctx->own_weight;
 		explained.tgid = p->tgid;
 		explained.found = true;
 	}

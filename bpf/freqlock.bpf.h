@@ -71,7 +71,7 @@ struct task_ctx {
 	u64 vtime;        /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
 	u64 slept_vclock; /* the clock of @slept_cpu as it fell asleep */
 	u64 deadline;
-	u64 weight;
+	u64 weight;        /* in effect: its own times the scale of its cgroup */
 	u64 request;       /* CPU time that it asked for, ns, from @run_start on; 0 not yet */
 	u64 own_slice;     /* ns, by sched_setattr(); 0: that of its context */
 	u64 run_start;     /* 0 when not running */
@@ -86,6 +86,13 @@ struct task_ctx {
 	s32 vtime_cpu;     /* or FL_ASLEEP, ... */
 	s32 slept_cpu;     /* ... on the clock of that one */
 	u32 flags;         /* enum fl_task_flags */
+	/* Its share: cgroup.bpf.c. */
+	u64 own_weight; /* by its nice value and its context */
+	u64 task_group; /* the address of its struct task_group, ... */
+	u32 cgroup;     /* ... and the slot where that one's figures are */
+	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
+	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
+	u64 waited;     /* ns that it waited until it was picked, not yet in its cgroup's figures */
 	/* Knobs: context.bpf.c. */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */
@@ -157,6 +164,7 @@ struct cpu_ctx {
 	u64 running_away;  /* how long the running task will sleep after it left, 0 unknown */
 	u64 running_slice; /* ns, at its start */
 	u64 running_weight;
+	bool running_idles;
 	u64 credit;    /* CPU time, ns, that the task is owed which comes from elsewhere next */
 	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop; /* when it last ceased to run a task */
@@ -233,6 +241,7 @@ extern const volatile bool capacity_differs;
 extern const volatile bool sees_locks;
 extern const volatile bool reports_tasks;
 extern const volatile bool adapts;
+extern const volatile bool shares_cgroups;
 
 struct cpu_order_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -31,6 +31,7 @@
  */
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
+#include "cgroup.bpf.h"
 #include "choose.bpf.h"
 #include "clock.bpf.h"
 #include "context.bpf.h"
@@ -63,6 +64,7 @@ const volatile bool sees_locks;
 const volatile bool reports_tasks = true;
 const volatile bool adapts;
 const volatile bool displaces;
+const volatile bool shares_cgroups;
 
 /* Written by the agent before it is loaded, and when CPUs come and go. */
 volatile u32 nr_present;
@@ -141,8 +143,8 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		tctx->deadline = vtime_deadline(tctx->vtime, 0, left, tctx->weight);
 		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
-		/* One of SCHED_IDLE that is preempted gives way, whatever it is owed. */
-		if (!vtime_before(tctx->deadline, head) || (wakee && tctx->weight <= WEIGHT_IDLE)) {
+		/* An idle one that is preempted gives way, whatever it is owed. */
+		if (!vtime_before(tctx->deadline, head) || (wakee && tctx->idles)) {
 			if (fl_take_own(cpu))
 				return;
 		}
@@ -177,6 +179,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		cctx->running_away = tctx ? tctx->away : 0;
 		cctx->running_slice = fl_slice(NULL);
 		cctx->running_weight = WEIGHT_NICE_0;
+		cctx->running_idles = false;
 		cctx->running_since = now;
 		cctx->running = p->pid;
 		cctx->spinner = 0;
@@ -200,6 +203,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	cctx->running_deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), tctx->request,
 						tctx->weight);
 	cctx->running_weight = tctx->weight;
+	cctx->running_idles = tctx->idles;
 	/* It ran on while another CPU changed it, and is charged for that as well. */
 	if (!still)
 		tctx->charged_at = now;
@@ -223,6 +227,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 			fl_count(park_late);
 		fl_park_over(tctx, cpu, now);
 	}
+	fl_cgroup_count(tctx, tctx->own_weight);
+	if (tctx->waiting_since)
+		tctx->waited += elapsed(tctx->waiting_since, now);
 	tctx->waited_since = tctx->waiting_since;
 	tctx->waiting_since = 0;
 	tctx->flags = 0;
@@ -243,6 +250,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		if (reports_tasks)
 			fl_account_run(tctx, now, speed);
 		fl_follow_context(p, tctx);
+		fl_cgroup_weigh(p, tctx);
 		if (fl_spin_tick(p, tctx, cpu, now))
 			tctx->request = 0;
 	}
@@ -267,10 +275,10 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	}
 	/* See the end of enqueue. */
 	fl_call_idle(cpu, now);
-	if (!waiting)
+	wctx = waiting ? fl_task(waiting) : NULL;
+	if (!wctx)
 		return;
-	wctx = fl_task(waiting);
-	in = fl_preempts_in(cpu, waiting->scx.dsq_vtime, wctx ? wctx->weight : 0, false, now);
+	in = fl_preempts_in(wctx, cpu, false, now);
 	if (!in) {
 		fl_count(preempt_tick);
 		scx_bpf_task_set_slice(p, 0);
@@ -387,6 +395,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		if (spin_watched(&tctx->spin))
 			fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
+		fl_cgroup_count(tctx, 0);
 		if (reports_tasks && is_dead(p))
 			fl_account_exit(p, tctx);
 	}
@@ -400,6 +409,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	begin_ticks();
 	fl_spin_init();
 	fl_hotplug_init();
+	err = fl_cgroup_init();
+	if (err) {
+		scx_bpf_error("cannot set up cgroups: %d", err);
+		return err;
+	}
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);
 		if (!err)

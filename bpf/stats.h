@@ -117,6 +117,11 @@ STAT(context_look, context, "Tasks whose context was looked up: new ones, those 
 STAT(context_long, context, "Cgroups whose path is too long: the folders that fit were looked at")
 STAT(context_full, context, "Cgroups whose contexts could not be remembered, and will be looked up again")
 
+/* Cgroups. */
+STAT(cgroup_new, cgroup, "Cgroups and autogroups in which a task came to run")
+STAT(cgroup_full, cgroup, "Times that a cgroup found no slot: its tasks count as the root's")
+STAT(cgroup_pass, cgroup, "Times that the weights of cgroups' tasks were worked out")
+
 /* CPUs. */
 STAT(cpu_came, cpu, "CPUs that came online")
 STAT(cpu_went, cpu, "CPUs that went offline")

@@ -6,6 +6,7 @@
 #include "freqlock.bpf.h"
 #include "wake.bpf.h"
 #include "account.bpf.h"
+#include "cgroup.bpf.h"
 #include "clock.bpf.h"
 #include "context.bpf.h"
 #include "decision.bpf.h"
@@ -29,31 +30,30 @@
  */
 static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	return p->policy != POLICY_BATCH && p->policy != POLICY_IDLE &&
-	       !(tctx->flags & FL_TASK_FOLLOWS);
+	return p->policy != POLICY_BATCH && !tctx->idles && !(tctx->flags & FL_TASK_FOLLOWS);
 }
 
 /*
- * In how many ns a task of @deadline and @weight that waits on @cpu preempts the running
- * one, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
+ * In how many ns @tctx, which waits on @cpu, preempts the running task, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
  * done by then. But not while it holds up others: @urgent.
  */
-u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now)
+u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 ran = elapsed(cctx->running_since, now), left;
 
-	if (idle_gives_way(cctx->running_weight, weight) && !cctx->boosted)
+	/* An idle task gives way to one that is not, whatever it is owed. */
+	if (cctx->running_idles && !tctx->idles && !cctx->boosted)
 		return 0;
-	if (!deadline_preempts(deadline, cctx->running_deadline,
+	if (!deadline_preempts(tctx->deadline, cctx->running_deadline,
 			       tunables.preempt_margin_us * FL_USEC) ||
-	    (sees_locks && fl_hold_spares(cpu, weight, now)))
+	    (sees_locks && fl_hold_spares(cpu, tctx->weight, now)))
 		return FL_NONE;
 	/* A boosted task has had what it was picked for when the boost is over. */
 	if (urgent || cctx->boosted)
 		return 0;
 	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
-			    cctx->running_weight, weight, cctx->running_slice);
+			    cctx->running_weight, tctx->weight, cctx->running_slice);
 	/* The end of its slice comes anyway. */
 	if (left >= cctx->running_slice)
 		return FL_NONE;
@@ -108,6 +108,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (is_dropped(p))
 		return prev_cpu;
 	fl_follow_context(p, tctx);
+	fl_cgroup_weigh(p, tctx);
 	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
 	pl->wake_flags = wake_flags;
 	pl->fork = wake_flags & SCX_WAKE_FORK;
@@ -167,8 +168,10 @@ static __always_inline void begin_enqueue(struct task_struct *p, struct task_ctx
 	if (tctx->flags & FL_TASK_DISPLACED)
 		fl_count(displaced);
 	/* If it was asked where, that was a moment ago. */
-	if (!(tctx->flags & FL_TASK_ASKED))
+	if (!(tctx->flags & FL_TASK_ASKED)) {
 		fl_follow_context(p, tctx);
+		fl_cgroup_weigh(p, tctx);
+	}
 }
 
 /* @p waits from now on, if it did not before, and no longer for a lock. */
@@ -181,6 +184,7 @@ static __always_inline void begin_wait(struct task_struct *p, struct task_ctx *t
 	 */
 	if (!tctx->waiting_since)
 		tctx->waiting_since = now;
+	fl_cgroup_count(tctx, tctx->own_weight);
 	count_unasked(p, tctx, enq_flags);
 	/* select_cpu is not asked for a task that may run on one CPU only. */
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
@@ -221,7 +225,7 @@ static __always_inline u64 decide_preemption(struct task_struct *p, struct task_
 		return FL_NONE;
 	if (fl_cpu(cpu)->spinner == p->tgid)
 		return 0;
-	return fl_preempts_in(cpu, tctx->deadline, tctx->weight, urgent, now);
+	return fl_preempts_in(tctx, cpu, urgent, now);
 }
 
 /* True if @p goes into its CPU's local queue, ahead of all that wait for that CPU. */

@@ -7,6 +7,6 @@
 
 s32 freqlock_select_cpu(unsigned long long *ctx);
 void freqlock_enqueue(unsigned long long *ctx);
-u64 fl_preempts_in(s32 cpu, u64 deadline, u64 weight, bool urgent, u64 now);
+u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u64 now);
 
 #endif /* __FREQLOCK_WAKE_BPF_H */

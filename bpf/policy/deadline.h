@@ -225,12 +225,6 @@ static inline bool deadline_preempts(u64 wakee, u64 running, u64 margin)
 	return vtime_before(wakee + margin, running);
 }
 
-/* True if a task of SCHED_IDLE runs and one that is not wakes up: it preempts, whatever is owed. */
-static inline bool idle_gives_way(u64 weight, u64 wakee_weight)
-{
-	return weight <= WEIGHT_IDLE && wakee_weight > WEIGHT_IDLE;
-}
-
 /*
  * CPU time, ns, that a task of @weight has from the beginning of its turn before one of
  * @wakee_weight that wakes up may preempt it: @each for every task on the CPU, so that with

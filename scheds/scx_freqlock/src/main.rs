@@ -152,7 +152,7 @@ fn run(opts: &RunOpts) -> Result<()> {
     umask(Mode::RWXG | Mode::RWXO);
     allow_files();
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
-    if let Some(line) = cpus::ignored() {
+    if let Some(line) = cpus::ignored(opts.tunables().cgroups != 0) {
         warn!("{line}");
     }
 

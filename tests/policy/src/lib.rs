@@ -4,6 +4,7 @@
 //! what a closed form in floating point says.
 #![cfg(test)]
 
+mod cgroup;
 mod clock;
 mod context;
 mod deadline;
@@ -36,7 +37,7 @@ mod sys {
 macro_rules! policy {
     ($function:ident($($argument:expr),* $(,)?)) => {
         // SAFETY: the functions of bpf/policy compute on their arguments alone;
-        // pointers are made from references, and only read.
+        // pointers are made from references, and written to where these are mutable.
         unsafe { $crate::sys::$function($($argument),*) }
     };
 }

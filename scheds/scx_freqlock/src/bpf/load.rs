@@ -19,7 +19,7 @@ use freqlock::topology::Layout;
 use freqlock::{preflight, store_tunables};
 use libbpf_rs::{Link, OpenObject};
 use log::{info, warn};
-use scx_utils::compat::SCX_OPS_ENQ_MIGRATION_DISABLED;
+use scx_utils::compat::{struct_has_field, SCX_OPS_ENQ_MIGRATION_DISABLED};
 use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open};
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -177,6 +177,27 @@ impl<'a> Scheduler<'a> {
     }
 }
 
+/// Whether the kernel's tasks are in groups with weights, as BPF programs see them.
+fn kernel_has_cgroups() -> bool {
+    let has = |(of, field)| matches!(struct_has_field(of, field), Ok(true));
+    let needed = [
+        ("task_struct", "sched_task_group"),
+        ("task_group", "parent"),
+        ("task_group", "shares"),
+        ("task_group", "idle"),
+    ];
+    match needed.into_iter().find(|&field| !has(field)) {
+        None => true,
+        Some((of, field)) => {
+            warn!(
+                "cgroups: every task counts by its nice value alone, since this kernel has no \
+                 {of}::{field} (CONFIG_CGROUP_SCHED, CONFIG_FAIR_GROUP_SCHED)"
+            );
+            false
+        }
+    }
+}
+
 /// Knobs that were not given are as was measured.
 fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
     let ramp = measured
@@ -261,6 +282,7 @@ fn open_and_load<'a>(
     }
 
     let nr_cpus = layout.cpus.len() as u32;
+    let cgroups = settings.tunables().cgroups != 0 && kernel_has_cgroups();
     let rodata = skel.maps.rodata_data.as_mut().context("no .rodata")?;
     ensure!(
         rodata.abi_version == intf::fl_consts_FL_ABI_VERSION,
@@ -275,6 +297,7 @@ fn open_and_load<'a>(
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.reports_tasks = settings.tunables().telemetry != 0;
+    rodata.shares_cgroups = cgroups;
     rodata.adapts = settings.tunables().adapt != 0;
     if let Some(comm) = &opts.test_drop {
         warn!(
@@ -299,6 +322,9 @@ fn open_and_load<'a>(
     if settings.tunables().telemetry == 0 {
         skel.maps.exits.set_max_entries(PAGE_BYTES)?;
         skel.maps.inversions.set_max_entries(PAGE_BYTES)?;
+    }
+    if !cgroups {
+        skel.maps.cgroup_sums.set_max_entries(1)?;
     }
     if settings.tunables().adapt == 0 {
         skel.maps.done_by_policy.set_max_entries(1)?;

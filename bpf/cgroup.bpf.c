@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CPU time is shared along the tree of cgroups, by cpu.weight, cpu.weight.nice and cpu.idle, and
+ * among autogroups as the kernel has them. policy/cgroup.h says how; this file keeps the tree.
+ *
+ * 1. A task's cgroup is its struct task_group: that of its cgroup in the hierarchy of the cpu
+ *    controller, version 1 or 2, or of its autogroup. Each with tasks, and those above it, has a
+ *    slot. A task is looked at before decisions about it, as its context is: so there is no
+ *    hook for moves, and no difference between kernels.
+ * 2. CPUs add up what the tasks of each cgroup run and wait for, and the weight of those that are
+ *    runnable, each for itself: no line is shared by CPUs at wake-ups or switches. Once in 17 ms
+ *    a CPU marks the cgroup as active.
+ * 3. A timer, set by whoever does that first, works out scales from the sums of all CPUs and from
+ * the weights as they stand in the kernel then. An idle machine has no such timer, and a cgroup in
+ * which nothing runs costs nothing. What a pass costs grows with active cgroups times CPUs: where
+ * it takes more than a 64th of a CPU, it comes less often.
+ *
+ * Slots are claimed by a compare-exchange and are given back by the timer alone, which first
+ * marks one dead, then takes its name out. A name is put in only where there is none. So two
+ * slots never have one name; who meets a dead one tries again at its next decision.
+ *
+ * The kernel may use the address of a task_group that is gone for another one, while a task that
+ * left it sleeps. It then has the same slot; whoever joins links the slot to the
+ * parent that the kernel says. Weights read at an address that is gone are some number within
+ * the bounds of weights, and of a cgroup without tasks.
+ */
+#include "freqlock.bpf.h"
+#include "cgroup.bpf.h"
+
+/* Levels of the tree; deeper cgroups count as children of the root. */
+#define CGROUP_DEPTH 32
+/* Time from the first sums to the timer. */
+#define CGROUP_PASS_NS (1ULL << CGROUP_PERIOD_SHIFT)
+/* A pass has at most this part of a CPU's time. */
+#define CGROUP_PASS_SHARE 64
+/* A timer that is late by this was lost. */
+#define CGROUP_LOST_NS (1000 * 1000 * FL_USEC)
+/* Slots looked at for one that is free, and in each pass for those to be given back. */
+#define CGROUP_SCAN 64
+
+/* The longest wait is forgotten by so much in each pass. */
+#define CGROUP_LONGEST_SHIFT 6
+
+#define CGROUP_WORDS (FL_MAX_CGROUPS / 64)
+#define CGROUP_DEAD  (~0U)
+
+struct cgroup_ctx cgroups[FL_MAX_CGROUPS];
+
+/* By the address of a task_group, its slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FL_MAX_CGROUPS);
+	__type(key, u64);
+	__type(value, u32);
+} cgroup_slots SEC(".maps");
+
+struct cgroup_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cgroup_timer);
+} cgroup_timers SEC(".maps");
+
+/* Slots in which something ran, a bit each. */
+static u64 active_slots[CGROUP_WORDS];
+/* When the timer fires; 0: it is not set. */
+static volatile u64 pass_at;
+static u64 passed_at;
+static u64 pass_ns;
+static volatile u32 next_free;
+
+/* Of a pass: which slots, and sums over all. There is one pass at a time. */
+static u32 list[FL_MAX_CGROUPS];
+/* Not static, or clang makes a variable of each member, of a size that BTF gets wrong. */
+struct {
+	u64 ns; /* since the one before */
+	u64 mass, claims;
+	u32 listed, nr; /* slots with new sums; those of them that take part */
+	u32 swept;      /* slots up to here were looked at for those to be given back */
+} cgroup_pass;
+
+static u64 parent_of(u64 task_group)
+{
+	return (u64)BPF_CORE_READ((struct task_group *)task_group, parent);
+}
+
+/* One more task or child has the cgroup in @slot; false if that is free, or about to be. */
+static bool get(u32 slot)
+{
+	struct cgroup_ctx *c = fl_cgroup(slot);
+	u32 refs = READ_ONCE(c->refs), seen, i;
+
+	bpf_for(i, 0, 16) {
+		if (!refs || refs == CGROUP_DEAD)
+			return false;
+		seen = __sync_val_compare_and_swap(&c->refs, refs, refs + 1);
+		if (seen == refs)
+			return true;
+		refs = seen;
+	}
+	return false;
+}
+
+static void put(u32 slot)
+{
+	__sync_fetch_and_sub(&fl_cgroup(slot)->refs, 1);
+}
+
+/* A free slot with one reference, FL_MAX_CGROUPS if none was found. */
+static u32 claim_slot(void)
+{
+	u32 slot = next_free, i;
+
+	bpf_for(i, 0, CGROUP_SCAN) {
+		slot = in_range(slot + 1, FL_MAX_CGROUPS);
+		if (slot && !fl_cgroup(slot)->refs &&
+		    __sync_bool_compare_and_swap(&fl_cgroup(slot)->refs, 0, 2)) {
+			next_free = slot;
+			return slot;
+		}
+	}
+	next_free = slot;
+	return FL_MAX_CGROUPS;
+}
+
+/* The slot of @task_group with a reference more; FL_MAX_CGROUPS if there is none now. */
+static u32 find(u64 task_group)
+{
+	u32 *known = bpf_map_lookup_elem(&cgroup_slots, &task_group);
+	struct cgroup_ctx *c;
+	u32 slot;
+
+	if (known)
+		return get(*known) ? *known : FL_MAX_CGROUPS;
+	slot = claim_slot();
+	if (slot == FL_MAX_CGROUPS) {
+		fl_count(cgroup_full);
+		return slot;
+	}
+	c = fl_cgroup(slot);
+	c->parent = 0;
+	c->linked = false;
+	c->idle = false;
+	c->scale = CGROUP_ONE;
+	c->own = (struct cgroup_member){ .correction = CGROUP_ONE };
+	c->all = (struct cgroup_member){ .correction = CGROUP_ONE };
+	c->pool = (struct cgroup_pool){};
+	c->longest = 0;
+	__builtin_memset(&c->fading, 0, sizeof(c->fading));
+	c->task_group = task_group;
+	/* Another CPU may do the same: one of both gives its slot back, and tries again. */
+	if (bpf_map_update_elem(&cgroup_slots, &task_group, &slot, BPF_NOEXIST)) {
+		c->task_group = 0;
+		__sync_lock_test_and_set(&c->refs, 0);
+		return FL_MAX_CGROUPS;
+	}
+	fl_count(cgroup_new);
+	return slot;
+}
+
+/* Link @slot, of @task_group, with those above it, as far as that is not so already. */
+static void link_up(u32 slot, u64 task_group)
+{
+	u32 i, parent, old;
+	u64 above;
+
+	bpf_for(i, 0, CGROUP_DEPTH) {
+		struct cgroup_ctx *c = fl_cgroup(slot);
+
+		above = parent_of(task_group);
+		/* The root has none, and the one below it has the root's slot, 0, from the start.
+		 */
+		if (!above || !parent_of(above)) {
+			parent = 0;
+		} else {
+			if (c->linked && fl_cgroup(c->parent)->task_group == above)
+				return;
+			parent = find(above);
+			if (parent >= FL_MAX_CGROUPS)
+				parent = 0;
+		}
+		old = __sync_lock_test_and_set(&c->parent, parent);
+		if (old)
+			put(old);
+		c->linked = true;
+		if (!parent)
+			return;
+		slot = parent;
+		task_group = above;
+	}
+}
+
+/* @p is in another cgroup than it was, or is new. */
+int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
+{
+	u64 task_group = (u64)p->sched_task_group;
+	u64 counted = tctx->counted;
+	u32 slot = 0;
+
+	fl_cgroup_leave(tctx);
+	if (parent_of(task_group)) {
+		slot = find(task_group);
+		/* Among those of the root, until its next decision finds better. */
+		if (slot >= FL_MAX_CGROUPS) {
+			fl_cgroup_count(tctx, counted);
+			return 0;
+		}
+		link_up(slot, task_group);
+	}
+	tctx->cgroup = slot;
+	tctx->task_group = task_group;
+	fl_cgroup_count(tctx, counted);
+	return 0;
+}
+
+/* @tctx is in no cgroup but the root. */
+int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull)
+{
+	u32 slot = tctx->cgroup;
+
+	fl_cgroup_count(tctx, 0);
+	tctx->cgroup = 0;
+	tctx->task_group = 0;
+	if (slot)
+		put(slot);
+	return 0;
+}
+
+static void mark_active(u32 slot)
+{
+	u64 bit = 1ULL << (slot & 63), *word = &active_slots[in_range(slot / 64, CGROUP_WORDS)];
+
+	if (!(READ_ONCE(*word) & bit))
+		__sync_fetch_and_or(word, bit);
+}
+
+/* Two CPUs may do so at once: then the timer is set twice, to about the same time. */
+static void set_timer(u64 now)
+{
+	u64 at = pass_at, in = greater(CGROUP_PASS_NS, pass_ns * CGROUP_PASS_SHARE);
+	struct cgroup_timer *t;
+	u32 zero = 0;
+
+	if (at && (s64)(now - at) < (s64)CGROUP_LOST_NS)
+		return;
+	t = bpf_map_lookup_elem(&cgroup_timers, &zero);
+	if (!t)
+		return;
+	pass_at = now + in;
+	bpf_timer_start(&t->timer, in, 0);
+}
+
+/* A task of the cgroup in @slot ran here, for the first time in this period. */
+int fl_cgroup_active(u32 slot, u64 now)
+{
+	u32 i;
+
+	bpf_for(i, 0, CGROUP_DEPTH) {
+		mark_active(slot);
+		if (!slot)
+			break;
+		slot = fl_cgroup(slot)->parent;
+	}
+	set_timer(now);
+	return 0;
+}
+
+static __always_inline u64 taken(u64 *sum)
+{
+	return __sync_lock_test_and_set(sum, 0);
+}
+
+/* Add up what CPUs have of the cgroup in @slot: what it grew by goes to those above it, too. */
+__noinline int fl_cgroup_sum(u32 slot)
+{
+	struct cgroup_ctx *c = fl_cgroup(slot);
+	u64 used = 0, runnable = 0, longest = 0;
+	s64 weight = 0;
+	u32 i;
+
+	bpf_for(i, 0, nr_cpus) {
+		struct cgroup_sum *sum = bpf_map_lookup_percpu_elem(&cgroup_sums, &slot, i);
+
+		if (!sum)
+			break;
+		used += sum->used;
+		runnable += sum->runnable;
+		weight += sum->weight;
+		longest = greater(longest, sum->longest);
+		sum->longest = 0;
+	}
+	used -= c->used;
+	runnable -= c->runnable;
+	c->used += used;
+	c->runnable += runnable;
+	c->grew.used = used;
+	c->grew.runnable = runnable;
+	/* The mean of now and then; a sum that is read while a task goes from CPU to CPU may be
+	 * off. */
+	c->grew.weight = (greater(weight, 0) + c->weight) / 2;
+	c->weight = greater(weight, 0);
+	bpf_for(i, 0, CGROUP_DEPTH) {
+		c->all_used += used;
+		c->all_runnable += runnable;
+		c->longest = greater(c->longest, longest);
+		if (!slot)
+			break;
+		slot = c->parent;
+		c = fl_cgroup(slot);
+	}
+	return 0;
+}
+
+/* What the fading @sum is with @more, over the time in which sums fade elsewhere. */
+static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more, u32 slowness)
+{
+	*sum = cgroup_faded(cgroup_resized(*sum, c->fading.slowness, slowness), cgroup_pass.ns,
+			    more, slowness);
+	return *sum >> slowness;
+}
+
+/* What the cgroup in @slot brings into this pass. */
+__noinline int fl_cgroup_take(u32 slot)
+{
+	struct cgroup_ctx *c = fl_cgroup(slot);
+	struct task_group *tg = (struct task_group *)c->task_group;
+	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, load, active;
+	bool idle = false;
+	u32 slowness;
+
+	c->longest -= c->longest >> CGROUP_LONGEST_SHIFT;
+	slowness = slot ? cgroup_slowness(c->longest) : 0;
+	c->own.slowness = slowness;
+	c->all.slowness = slowness;
+	c->own.used = fade(c, &c->fading.used, c->grew.used, slowness);
+	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable, slowness);
+	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used), slowness);
+	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable), slowness);
+	c->fading.slowness = slowness;
+	load = cgroup_load(c->grew.weight, ns);
+	active = cgroup_faded(c->fading.active, ns, c->grew.weight ? ns : 0, 0);
+	load = cgroup_faded(c->fading.load, ns, load, 0);
+	c->fading.load = load;
+	c->fading.active = active;
+	if (slot && c->all.runnable < CGROUP_GONE_NS && !c->weight)
+		return 0;
+	mark_active(slot);
+	if (slot) {
+		idle = BPF_CORE_READ(tg, idle) > 0;
+		weight = cgroup_weight(BPF_CORE_READ(tg, shares), idle);
+		c->idle = idle || fl_cgroup(c->parent)->idle;
+	}
+	c->claim = cgroup_claim(load);
+	c->own.right = c->own.runnable ? cgroup_right(c->claim, active) : 0;
+	c->all.right = weight * CGROUP_ACTIVE;
+	c->pool.rights = 0;
+	c->pool.content = 0;
+	c->pool.open = 0;
+	if (!slot || !c->pool.has) {
+		c->pool.has = c->all.used;
+		c->pool.rate = c->all.used;
+		c->pool.lift = CGROUP_ONE;
+	}
+	list[in_range(cgroup_pass.nr, FL_MAX_CGROUPS)] = slot;
+	cgroup_pass.nr++;
+	return 0;
+}
+
+/* List those of the 64 slots in this word that are active. */
+__noinline int fl_cgroup_list(u32 word)
+{
+	u64 bits = taken(&active_slots[in_range(word, CGROUP_WORDS)]);
+	u32 i;
+
+	bpf_for(i, 0, 64) {
+		if (!bits)
+			break;
+		list[in_range(cgroup_pass.listed++, FL_MAX_CGROUPS)] = word * 64 +
+								       highest_bit(bits);
+		bits &= ~(1ULL << (highest_bit(bits) & 63));
+	}
+	return 0;
+}
+
+static __always_inline struct cgroup_ctx *listed(u32 i)
+{
+	return fl_cgroup(list[in_range(i, FL_MAX_CGROUPS)]);
+}
+
+static __always_inline struct cgroup_pool *pool_above(const struct cgroup_ctx *c)
+{
+	return &fl_cgroup(c->parent)->pool;
+}
+
+static __always_inline bool is_root(const struct cgroup_ctx *c)
+{
+	return c == &cgroups[0];
+}
+
+static void join(struct cgroup_ctx *c)
+{
+	cgroup_join(&c->own, &c->pool);
+	if (!is_root(c))
+		cgroup_join(&c->all, pool_above(c));
+}
+
+static void ask(struct cgroup_ctx *c)
+{
+	cgroup_ask(&c->own, &c->pool);
+	if (!is_root(c))
+		cgroup_ask(&c->all, pool_above(c));
+}
+
+/* What it has for its members counts from the next pass on. */
+static void settle(struct cgroup_ctx *c)
+{
+	struct cgroup_pool *above = pool_above(c);
+
+	cgroup_settle(&c->own, &c->pool);
+	/* Alone in its pool it is what the cgroup is, which is corrected among its siblings. */
+	if (c->pool.rights == c->own.right)
+		c->own.correction = CGROUP_ONE;
+	c->unit = cgroup_unit(&c->own, &c->pool);
+	cgroup_pass.mass += cgroup_mass(c->claim, c->unit);
+	cgroup_pass.claims += c->claim;
+	if (is_root(c))
+		return;
+	cgroup_settle(&c->all, above);
+	c->pool.has = c->all.has;
+	c->pool.rate = c->all.rate;
+	c->pool.lift = cgroup_lift(&c->all, above);
+}
+
+/* Give back slots that nobody has. */
+static void sweep(void)
+{
+	u32 i, slot = cgroup_pass.swept;
+
+	bpf_for(i, 0, CGROUP_SCAN) {
+		struct cgroup_ctx *c;
+		u64 task_group;
+
+		slot = in_range(slot + 1, FL_MAX_CGROUPS);
+		c = fl_cgroup(slot);
+		if (READ_ONCE(c->refs) != 1 ||
+		    !__sync_bool_compare_and_swap(&c->refs, 1, CGROUP_DEAD))
+			continue;
+		task_group = c->task_group;
+		/* Another CPU has that part of the table just now. */
+		if (bpf_map_delete_elem(&cgroup_slots, &task_group)) {
+			__sync_lock_test_and_set(&c->refs, 1);
+			continue;
+		}
+		c->task_group = 0;
+		if (c->parent)
+			put(c->parent);
+		c->parent = 0;
+		__sync_lock_test_and_set(&c->refs, 0);
+	}
+	cgroup_pass.swept = slot;
+}
+
+static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
+{
+	u64 now = fl_timer_now(pass_at), began = bpf_ktime_get_ns();
+	u32 i, round;
+
+	cgroup_pass.ns = elapsed(passed_at, now);
+	passed_at = now;
+	pass_at = 0;
+	cgroup_pass.listed = 0;
+	cgroup_pass.nr = 0;
+	cgroup_pass.mass = 0;
+	cgroup_pass.claims = 0;
+	bpf_for(i, 0, CGROUP_WORDS)
+		fl_cgroup_list(i);
+	bpf_for(i, 0, cgroup_pass.listed)
+		fl_cgroup_sum(list[in_range(i, FL_MAX_CGROUPS)]);
+	/* Those that take part move up in the list. */
+	bpf_for(i, 0, cgroup_pass.listed)
+		fl_cgroup_take(list[in_range(i, FL_MAX_CGROUPS)]);
+	bpf_for(i, 0, cgroup_pass.nr)
+		join(listed(i));
+	bpf_for(round, 0, CGROUP_ROUNDS) {
+		bpf_for(i, 0, cgroup_pass.nr)
+			ask(listed(i));
+	}
+	bpf_for(i, 0, cgroup_pass.nr)
+		settle(listed(i));
+	bpf_for(i, 0, cgroup_pass.nr) {
+		struct cgroup_ctx *c = listed(i);
+
+		c->scale = cgroup_scale(c->unit, cgroup_pass.mass, cgroup_pass.claims);
+	}
+	sweep();
+	fl_count(cgroup_pass);
+	pass_ns = bpf_ktime_get_ns() - began;
+	return 0;
+}
+
+/* From ops.init. */
+int fl_cgroup_init(void)
+{
+	struct cgroup_timer *t;
+	u32 zero = 0;
+
+	cgroups[0].refs = 2;
+	cgroups[0].scale = CGROUP_ONE;
+	cgroups[0].own.correction = CGROUP_ONE;
+	cgroups[0].all.correction = CGROUP_ONE;
+	t = bpf_map_lookup_elem(&cgroup_timers, &zero);
+	if (!t)
+		return -ENOENT;
+	bpf_timer_init(&t->timer, &cgroup_timers, CLOCK_MONOTONIC);
+	return bpf_timer_set_callback(&t->timer, pass_fire);
+}

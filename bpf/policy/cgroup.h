@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a cgroup's tasks weigh, so that CPU time is shared along the tree of cgroups by
+ * cpu.weight. Weights are flattened: a task's weight is its own by nice value, times the scale of
+ * its cgroup, which is worked out anew some dozens of times a second.
+ *
+ * From the root down, what a cgroup has is shared by its members, its children and its own tasks,
+ * by max-min fairness (Bertsekas and Gallager, Data Networks, section 6.5.2): who wanted less
+ * than its part by its weight has what it wanted, and the others share the rest. The root has
+ * what all used. So what a group leaves stays with those nearest to it in the tree, which weights
+ * alone, multiplied along the path, would give to all. A task weighs what its cgroup's own tasks
+ * have, over their weights, so that by weight each runs at the rate that makes up the parts.
+ *
+ * Where CPUs differ in what waits there, and tasks are bound to them, this is not exact. So what
+ * each used is held against what it had, and an integral controller corrects the
+ * weight.
+ *
+ * A scale is relative to the mean of all tasks: with one cgroup alone it is 1, and margins and
+ * bounds in virtual time mean what they do without cgroups.
+ */
+#ifndef __FREQLOCK_POLICY_CGROUP_H
+#define __FREQLOCK_POLICY_CGROUP_H
+
+#include "../intf.h"
+#include "deadline.h"
+#include "verifier.h"
+
+enum {
+	CGROUP_UNIT_SHIFT = 26,      /* of what a unit of weight is worth */
+	CGROUP_MEAN_SHIFT = 12,      /* bits of that which sums leave out */
+	CGROUP_ONE_SHIFT = 16,       /* a correction or a scale of 1 */
+	CGROUP_ACTIVE = 1024,        /* was active all the time */
+	CGROUP_WEIGHT_MAX = 1 << 18, /* kernel/sched/fair.c, MAX_SHARES */
+	CGROUP_FADE_SHIFT = 27,      /* sums fade in 2^27 ns, 134 ms: some turns of each task */
+	CGROUP_SLOW_MOST = 6,        /* ... or 2^6 times as slowly */
+	CGROUP_GONE_NS = 1 << 15,    /* less than this of it is nothing */
+	CGROUP_CORRECT_SHIFT = 5,    /* a correction changes by this part of the error, ... */
+	CGROUP_CORRECT_MOST = 3,     /* ... between 2^-3 and 2^3: slower than the sums fade */
+	CGROUP_ROUNDS = 3,           /* of asking who is content */
+	CGROUP_WAITS_SHIFT = 4,      /* below this part of what it runs, a wait is none */
+};
+
+#define CGROUP_ONE (1ULL << CGROUP_ONE_SHIFT)
+
+/*
+ * A cgroup's weight, 1024 for the default of 100, by task_group::shares, which has 10 bits more
+ * on 64-bit machines, and that of its tasks' entity in the kernel's own class if it is
+ * cpu.idle.
+ */
+static inline u64 cgroup_weight(u64 shares, bool idle)
+{
+	if (idle)
+		return WEIGHT_IDLE;
+	return lesser(greater(shares >> 10, 2), CGROUP_WEIGHT_MAX);
+}
+
+/*
+ * Sums of a cgroup in which a wait took up to @longest fade 2^slowness times as slowly: a wait is
+ * added when it ends, and is not to be all that there is.
+ */
+static inline u32 cgroup_slowness(u64 longest)
+{
+	u64 times = longest >> (CGROUP_FADE_SHIFT - 2);
+
+	return times ? lesser(highest_bit(times) + 1, CGROUP_SLOW_MOST) : 0;
+}
+
+/* A @sum of ns that fades, @ns after it was added to last, with @more. */
+static inline u64 cgroup_faded(u64 sum, u64 ns, u64 more, u32 slowness)
+{
+	const u64 whole = 1ULL << CGROUP_FADE_SHIFT, most = 1ULL << (40 + CGROUP_SLOW_MOST);
+	u64 left = whole - lesser(ns >> slowness, whole);
+
+	sum = (sum >> 7) * (left >> 10) >> (CGROUP_FADE_SHIFT - 17);
+	return lesser(sum + lesser(more, most), most);
+}
+
+/* The same sum where it fades otherwise than before. */
+static inline u64 cgroup_resized(u64 sum, u32 before, u32 now)
+{
+	return sum << now >> before;
+}
+
+/* What @ns add to a cgroup's load, ns by weight, whose runnable tasks weigh so much. */
+static inline u64 cgroup_load(u64 weight, u64 ns)
+{
+	return lesser(weight, 1ULL << 30) * lesser(ns, 1ULL << 32) / WEIGHT_NICE_0;
+}
+
+/* The part of the time in which something was that was @runnable, ns over all its tasks: 1..1024.
+ */
+static inline u64 cgroup_active(u64 runnable)
+{
+	u64 active = runnable >> (CGROUP_FADE_SHIFT - 10);
+
+	return lesser(greater(active, 1), CGROUP_ACTIVE);
+}
+
+/*
+ * The claim of a cgroup's own tasks: their weight in the mean, by @load, the ns for which each was
+ * runnable times its weight over that of nice 0. With the same 10 bits more as the claims of
+ * cgroups, weight * active().
+ */
+static inline u64 cgroup_claim(u64 load)
+{
+	return load >> (CGROUP_FADE_SHIFT - 20);
+}
+
+/*
+ * The same for the @active time, ns, in which one of them was: the weight of those that run at
+ * once. Of tasks that were never seen to, as they sleep soon again, one of nice 0.
+ */
+static inline u64 cgroup_right(u64 claim, u64 active)
+{
+	return claim ? claim * CGROUP_ACTIVE / cgroup_active(active) :
+		       (u64)WEIGHT_NICE_0 * CGROUP_ACTIVE;
+}
+
+/* @amount, below 2^40, times @part over @whole, which is at least as much. */
+static inline u64 cgroup_part(u64 amount, u64 part, u64 whole)
+{
+	u32 shift = whole >> 24 ? highest_bit(whole) - 23 : 0;
+
+	return amount * (part >> shift) / greater(whole >> shift, 1);
+}
+
+/* Own tasks of a cgroup, or a cgroup below it: each has a part of what that one has. */
+struct cgroup_member {
+	u64 used, runnable; /* ns, fading */
+	u64 right;          /* by its weight */
+	u64 has;            /* its part, ns of the same time */
+	u64 rate;           /* the same, were it always active */
+	u64 correction;
+	u32 slowness; /* of its sums */
+	bool content; /* it wants no more than its part */
+};
+
+/* What the members of a cgroup share. */
+struct cgroup_pool {
+	u64 has, rate; /* as of a member */
+	u64 lift;      /* the corrections from here up */
+	u64 rights;
+	u64 content; /* wanted by those that are content, ns */
+	u64 open;    /* rights of the others */
+};
+
+static inline void cgroup_join(struct cgroup_member *m, struct cgroup_pool *pool)
+{
+	m->content = false;
+	pool->rights += m->right;
+	pool->open += m->right;
+}
+
+/* What @m may have of what the content leave. */
+static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct cgroup_pool *pool)
+{
+	return cgroup_part(elapsed(pool->content, pool->has), m->right, pool->open);
+}
+
+/*
+ * After all have joined. Who wants less than its part has that, and leaves more to the others: of
+ * these some may then be content, and so all are asked CGROUP_ROUNDS times.
+ */
+static inline void cgroup_ask(struct cgroup_member *m, struct cgroup_pool *pool)
+{
+	if (m->content || m->runnable > cgroup_open_part(m, pool))
+		return;
+	m->content = true;
+	pool->content += m->runnable;
+	pool->open -= m->right;
+}
+
+/*
+ * A correction after its member @used so much, ns, where it was @entitled to that. One that
+ * hardly @waited wants no more: its correction goes back to 1, so that it has no more
+ * than its due as soon as it does.
+ */
+static inline u64 cgroup_corrected(u64 correction, u64 entitled, u64 used, bool waited, u32 shift)
+{
+	const u64 least = CGROUP_ONE >> CGROUP_CORRECT_MOST,
+		  most = CGROUP_ONE << CGROUP_CORRECT_MOST;
+	u64 error;
+
+	if (!waited) {
+		if (correction > CGROUP_ONE)
+			return correction - ((correction - CGROUP_ONE) >> shift);
+		return correction + ((CGROUP_ONE - correction) >> shift);
+	}
+	/* A group that begins has had no part yet: not to make up for that for long. */
+	error = used < entitled ? entitled - used : used - entitled;
+	error = cgroup_part(correction, lesser(error, entitled / 4), greater(entitled, 1)) >> shift;
+	return used < entitled ? lesser(correction + error, most) :
+				 greater(correction - error, least);
+}
+
+/* After all have asked. */
+static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool)
+{
+	bool waited = !m->content || elapsed(m->used, m->runnable) > m->used >> CGROUP_WAITS_SHIFT;
+
+	m->has = m->content ? m->runnable : cgroup_open_part(m, pool);
+	m->rate = m->has;
+	/* While a sleeper is active, it is one of all. */
+	if (m->content)
+		m->rate = greater(m->has, cgroup_part(pool->rate, m->right, pool->rights));
+	m->correction = cgroup_corrected(m->correction, m->has, m->used, waited,
+					 CGROUP_CORRECT_SHIFT + m->slowness);
+}
+
+/* The corrections from the member @m up, within the bounds of one. */
+static inline u64 cgroup_lift(const struct cgroup_member *m, const struct cgroup_pool *pool)
+{
+	u64 lift = pool->lift * m->correction >> CGROUP_ONE_SHIFT;
+
+	return lesser(greater(lift, CGROUP_ONE >> CGROUP_CORRECT_MOST),
+		      CGROUP_ONE << CGROUP_CORRECT_MOST);
+}
+
+/* What a unit of weight is worth among the @own tasks of a cgroup. */
+static inline u64 cgroup_unit(const struct cgroup_member *own, const struct cgroup_pool *pool)
+{
+	u64 rate = lesser(own->rate, 1ULL << 40) * cgroup_lift(own, pool) >> CGROUP_ONE_SHIFT;
+
+	return (lesser(rate, 1ULL << 37) << CGROUP_UNIT_SHIFT) / greater(own->right, 1);
+}
+
+/* What a cgroup whose own tasks have this @claim and @unit adds to the sum for the mean. */
+static inline u64 cgroup_mass(u64 claim, u64 unit)
+{
+	return claim * (lesser(unit, 1ULL << 47) >> CGROUP_MEAN_SHIFT) >> 20;
+}
+
+/* A scale, by its @unit, the sum of mass() over all cgroups and that of their own @claims. */
+static inline u64 cgroup_scale(u64 unit, u64 mass, u64 claims)
+{
+	u64 mean = mass / greater(claims >> 20, 1) << CGROUP_MEAN_SHIFT;
+
+	return greater((lesser(unit, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(mean, 1), 1);
+}
+
+/* A task's @weight in a cgroup of @scale. */
+static inline u64 cgroup_scaled(u64 weight, u64 scale)
+{
+	return greater(weight * lesser(scale, 1ULL << 40) >> CGROUP_ONE_SHIFT, 1);
+}
+
+#endif /* __FREQLOCK_POLICY_CGROUP_H */

@@ -111,7 +111,12 @@ impl Scheduler<'_> {
             message: text(&data.uei.msg).raw().trim().into(),
             restart: data.uei.exit_code as u64 & *SCX_ECODE_ACT_RESTART != 0,
             signalled,
+            partial: self.partial(),
         }
+    }
+
+    fn partial(&self) -> bool {
+        (self.skel.maps.rodata_data.as_ref()).is_some_and(|rodata| rodata.partial)
     }
 
     /// Prints the kernel's dump of its state, if it made one.

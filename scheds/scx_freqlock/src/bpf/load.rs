@@ -190,13 +190,18 @@ fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
     }
 }
 
+/// Whether tasks of SCHED_EXT get some CPU time beside any others.
+fn reserves_a_share() -> bool {
+    struct_has_field("rq", "ext_server").unwrap_or(false)
+}
+
 /// What tasks of the kernel's scheduler leave to ours.
 fn partial_text() -> String {
-    let share = match struct_has_field("rq", "ext_server") {
-        Ok(true) => "but for the share of each CPU that the kernel reserves for these",
-        _ => {
-            "and this kernel reserves no share for these: it ends the scheduler when one of \
-              them got no CPU for 30 s"
+    let share = match reserves_a_share() {
+        true => "but for the share of each CPU that the kernel reserves for these",
+        false => {
+            "and this kernel reserves no share for these: one that gets no CPU for seconds \
+             becomes a normal task"
         }
     };
     format!("partial: tasks of policy SCHED_EXT alone; all others go first, {share}")
@@ -266,6 +271,9 @@ fn open_and_load<'a>(
         ops.flags |= *SCX_OPS_SWITCH_PARTIAL;
     }
     displaced.choose(&mut skel, partial);
+    skel.progs
+        .starved_tasks
+        .set_autoload(partial && !reserves_a_share());
     skel.progs
         .freq_transition
         .set_autoload(source.has(intf::fl_source_flags_HOOKED));

@@ -75,6 +75,7 @@ impl Scheduler<'_> {
                 recv(signals.end) -> _ => signalled = true,
                 recv(look) -> _ => {
                     rings::take_in(&reports)?;
+                    self.rescue_starved()?;
                     match self.cpus.follow(&mut self.skel)? {
                         Change::None => {}
                         Change::Told => page.renew(&mut self.skel),

@@ -56,6 +56,7 @@ enum fl_task_flags {
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
+	FL_TASK_SENT = 1 << 9,      /* enqueue shall put it into the queue of an idle CPU */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */

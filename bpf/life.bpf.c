@@ -45,9 +45,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init_task, struct task_struct *p,
 	 * A child starts at its parent's vtime, and as if it had got what its parent got recently:
 	 * forking gains no CPU time.
 	 */
-	/* One that begins in another class is not new when it comes to us. */
-	if (!fl_is_higher(p))
-		tctx->flags = FL_TASK_FORKED;
+	tctx->flags = FL_TASK_FORKED;
 	parent = fl_task(bpf_get_current_task_btf());
 	if (parent) {
 		tctx->vtime = parent->vtime;

@@ -155,7 +155,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		park_until(tctx, pl);
 	if (pl->idle) {
 		tctx->flags |= FL_TASK_TO_IDLE;
-		if (!goes_by_queue())
+		if (goes_by_queue())
+			tctx->flags |= FL_TASK_SENT;
+		else
 			run_next(p, tctx, cpu);
 	} else if (follows(pl, cpu)) {
 		if (leaves_soon(pl)) {
@@ -164,7 +166,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		} else {
 			tctx->flags |= FL_TASK_FOLLOWS;
 		}
-	} else if (!pl->park && pl->from_task && (tctx->flags & FL_TASK_HANDOFF) &&
+	} else if (!pl->park && (!partial || pl->from_task) && (tctx->flags & FL_TASK_HANDOFF) &&
 		   fl_cpu(pl->this_cpu)->boosted && fl_allowed(p, pl->this_cpu)) {
 		/* What runs here runs in the stead of its waiters: @p takes the CPU back. */
 		cpu = pl->this_cpu;
@@ -306,9 +308,22 @@ static __always_inline void wake_another(struct task_struct *p, struct task_ctx 
 
 	if (idle >= 0)
 		fl_kick(idle, SCX_KICK_IDLE);
-	if (partial ? !fl_is_busy(cpu) :
-		      idle < 0 && ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu)))
+	if (partial) {
+		if (!fl_is_busy(cpu))
+			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+	} else if (idle < 0 && ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))) {
 		fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+	}
+}
+
+/* True if select_cpu has claimed @cpu for @p, and left it to this to queue it there. */
+static __always_inline bool go_where_sent(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					  u64 now, u64 enq_flags)
+{
+	if (!(tctx->flags & FL_TASK_SENT))
+		return false;
+	tctx->flags &= ~FL_TASK_SENT;
+	return go_on(p, tctx, cpu, now, enq_flags);
 }
 
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
@@ -316,7 +331,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = fl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 now = scx_bpf_now(), in = FL_NONE, mode;
-	bool arrives, urgent, pinned, sent;
+	bool arrives, urgent, pinned;
 
 	if (!tctx) {
 		fl_count(no_ctx);
@@ -326,13 +341,12 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	if (is_dropped(p))
 		return;
 	begin_enqueue(p, tctx, enq_flags);
-	sent = goes_by_queue() && (tctx->flags & FL_TASK_ASKED) && (tctx->flags & FL_TASK_TO_IDLE);
 	mode = fl_policy(tctx)->mode;
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, now, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	begin_wait(p, tctx, enq_flags, now);
-	if (sent && go_on(p, tctx, cpu, now, enq_flags))
+	if (partial && go_where_sent(p, tctx, cpu, now, enq_flags))
 		return;
 	urgent = settle_deadline(p, tctx, cpu, arrives, now);
 	if (arrives)

@@ -274,6 +274,12 @@ static void fill_record(struct fl_task_record *r, struct task_struct *p,
 	r->stats = tctx->stats;
 }
 
+/* True if it is none of ours, and never was: with --partial most tasks are not. */
+static bool is_others(const struct task_ctx *tctx)
+{
+	return partial && !tctx->stats.picked;
+}
+
 static void add_lost(const struct fl_task_stats *stats)
 {
 #define TASK_STAT(name, unit, desc) __sync_fetch_and_add(&exits_lost.name, stats->name);
@@ -286,7 +292,7 @@ int fl_account_exit(struct task_struct *p __arg_trusted, struct task_ctx *tctx _
 {
 	struct fl_task_record *r;
 
-	if (tctx->reported)
+	if (tctx->reported || is_others(tctx))
 		return 0;
 	tctx->reported = true;
 	r = bpf_ringbuf_reserve(&exits, sizeof(*r), 0);
@@ -310,7 +316,7 @@ int task_records(struct bpf_iter__task *ctx)
 	struct fl_task_record r = {};
 
 	/* A zombie was reported already. */
-	if (!tctx || tctx->reported)
+	if (!tctx || tctx->reported || is_others(tctx))
 		return 0;
 	fill_record(&r, p, tctx);
 	/* What it ran since its CPU counted last is not known to be slow or fast. */

@@ -38,9 +38,10 @@ enum fl_event {
 	FL_NR_EVENTS,
 };
 
-/* linux/sched.h, SCHED_BATCH and SCHED_IDLE: macros, so not among the kernel's types. */
+/* linux/sched.h, SCHED_BATCH and so on: macros, so not among the kernel's types. */
 #define POLICY_BATCH 3
 #define POLICY_IDLE  5
+#define POLICY_EXT   7
 
 /* linux/sched/prio.h, MAX_RT_PRIO, as well: real-time and deadline tasks are below it. */
 #define PRIO_RT_END 100
@@ -55,6 +56,7 @@ enum fl_task_flags {
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
+	FL_TASK_SENT = 1 << 9,      /* enqueue shall put it into the queue of an idle CPU */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -238,6 +240,8 @@ extern const volatile u32 nr_cpus;
 extern volatile u32 nr_present;
 extern volatile bool smt_present;
 extern const volatile bool capacity_differs;
+extern const volatile bool displaces;
+extern const volatile bool partial;
 extern const volatile bool sees_locks;
 extern const volatile bool reports_tasks;
 extern const volatile bool adapts;
@@ -339,7 +343,17 @@ static __always_inline u32 fl_nr_running(s32 cpu)
 }
 
 /*
- * True if a real-time or deadline task has the CPU. Nothing reports one that takes an
+ * True if @p is of a class that goes before ours: real-time and deadline tasks; with --partial
+ * all that did not ask for us, but for idle threads, whose PID is 0. One of ours that
+ * inherits real-time priority is among the first.
+ */
+static __always_inline bool fl_is_higher(const struct task_struct *p)
+{
+	return p->prio < PRIO_RT_END || (partial && p->pid && p->policy != POLICY_EXT);
+}
+
+/*
+ * True if a task of a higher class has the CPU. Nothing reports one that takes an
  * idle CPU, so this looks there, and only where no task of ours runs.
  */
 static __always_inline bool fl_is_taken(s32 cpu)
@@ -349,7 +363,7 @@ static __always_inline bool fl_is_taken(s32 cpu)
 	if (fl_is_busy(cpu))
 		return false;
 	rq = bpf_per_cpu_ptr(&runqueues, cpu);
-	return rq && rq->curr->prio < PRIO_RT_END;
+	return rq && fl_is_higher(rq->curr);
 }
 
 /* A PID may come again, with another cookie. */

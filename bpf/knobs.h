@@ -21,6 +21,7 @@
 #endif
 
 /* Base scheduler. */
+KNOB(partial, "0..1", 0, 0, 1, start, "Schedule only tasks of policy SCHED_EXT, which `scx_freqlock run` gives a command, beside the kernel's own scheduler: all others stay there, and go before them")
 KNOB(slice_us, "us", 4000, 100, 100000, task, "Time slice: how long a task runs before another that waits on the CPU may take its place; a timer ends it if somebody waits and no tick comes then")
 KNOB(lag_us, "us", 8000, 0, 1000000, live, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
 KNOB(preempt_margin_us, "us", 100, 0, 100000, live, "A waking task preempts a running one when its virtual deadline is earlier by more than this")

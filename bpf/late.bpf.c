@@ -241,6 +241,33 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 	return 0;
 }
 
+/* Longer than any task of ours waits for others of ours; RCU's patience is 21 s, the watchdog's 30.
+ */
+#define STARVED_MOST_NS (10000000 * FL_USEC)
+
+/*
+ * Of --partial, where the kernel reserves no CPU time for us: each task that got no CPU for that
+ * long, and waits at one that a higher class has. It may have been displaced while it read
+ * under RCU, and then all that waits for RCU waits for it, the end of any scheduler
+ * included. The agent makes normal tasks of those.
+ */
+SEC("?iter/task")
+int starved_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct task_ctx *tctx = p ? fl_task(p) : NULL;
+	u32 pid;
+
+	if (!tctx || p->policy != POLICY_EXT || !tctx->waiting_since ||
+	    elapsed(tctx->waiting_since, scx_bpf_now()) <
+		    lesser(2 * starves_ns(), STARVED_MOST_NS) ||
+	    !fl_is_taken(scx_bpf_task_cpu(p)))
+		return 0;
+	pid = p->pid;
+	bpf_seq_write(ctx->meta->seq, &pid, sizeof(pid));
+	return 0;
+}
+
 /* From ops.init, as the timers of parked tasks are. */
 int fl_late_init(u32 cpu)
 {

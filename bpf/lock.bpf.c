@@ -47,6 +47,9 @@ static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 
 	if (!wctx || !hctx || wctx == hctx)
 		return;
+	/* A normal task that did not ask for us waits as it would without us. */
+	if (partial && w->prio >= PRIO_RT_END && w->policy != POLICY_EXT)
+		return;
 	fl_count(lock_wait);
 	wctx->wait_hash = hash;
 	wctx->wait_since = scx_bpf_now();

@@ -60,6 +60,7 @@ UEI_DEFINE(uei);
 const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
 const volatile bool capacity_differs;
+const volatile bool partial;
 const volatile bool sees_locks;
 const volatile bool reports_tasks = true;
 const volatile bool adapts;
@@ -85,6 +86,22 @@ struct cpu_ctx cpu_ctxs[FL_MAX_CPUS];
 struct cpu_stats cpu_stats[FL_MAX_CPUS];
 struct group_work group_works[FL_MAX_GROUPS];
 
+/*
+ * True if the CPU asks for a task although one of a higher class is about to run there: up to
+ * 6.18 it does where it was idle until now. What it took would lie in its local queue behind
+ * that one, which nobody would be told (rt.bpf.c). With --partial alone: a real-time task
+ * has the CPU for a moment, a normal one may have it for good.
+ */
+static __always_inline bool is_about_to_be_taken(s32 cpu)
+{
+	struct rq *rq;
+
+	if (!partial || !displaces)
+		return false;
+	rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	return rq && rq->nr_running > rq->scx.nr_running;
+}
+
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
@@ -92,6 +109,11 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	u64 now, head, ran, left = 0, keep;
 	struct task_ctx *tctx;
 
+	if (is_about_to_be_taken(cpu)) {
+		if (READ_ONCE(cctx->queued_work))
+			fl_park_arm(cpu, scx_bpf_now(), FL_TAKEN_LOOK_NS);
+		return;
+	}
 	cctx->wakee = false;
 	if (cctx->late && fl_take_late(cpu, scx_bpf_now(), wakee))
 		return;

@@ -5,7 +5,7 @@
  * then a timer moves them to an idle CPU, or to the CPU's open queue where
  * nothing is idle. So a wrong prediction costs a task at most its own bound.
  * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
- * real-time task has the CPU, it is its tick as well.
+ * task of a higher class has the CPU, it is its tick as well.
  */
 #include "freqlock.bpf.h"
 #include "park.bpf.h"
@@ -108,7 +108,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		fl_drain(cpu);
 	if (going)
 		next = now + PARK_GOING_NS;
-	if (fl_is_taken(cpu) && fl_call_idle(cpu, now))
+	/* With --partial a CPU without a task of ours is taken, or may be before it looks here. */
+	if ((partial ? !fl_is_busy(cpu) : fl_is_taken(cpu)) && fl_call_idle(cpu, now))
 		next = lesser(next, now + FL_TAKEN_LOOK_NS);
 	if (next != FL_NONE)
 		fl_park_arm(cpu, now, next > now ? next - now : 1);

@@ -179,10 +179,14 @@ static s32 less_crowded(struct task_struct *p, const struct placement *pl, s32 p
 /* An idle CPU near the previous one, as the kernel chooses it: off, and where a mode says so. */
 static s32 place_near(struct task_struct *p, struct placement *pl)
 {
+	u64 wake_flags = pl->wake_flags;
 	bool idle = false;
 	s32 cpu;
 
-	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, pl->wake_flags, &idle);
+	/* The kernel would believe a waker of a higher class that it leaves its CPU to @p. */
+	if (partial && !pl->from_task)
+		wake_flags &= ~SCX_WAKE_SYNC;
+	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, wake_flags, &idle);
 	if (idle)
 		return take_claimed(pl, cpu);
 	return queue_on(less_crowded(p, pl, cpu));

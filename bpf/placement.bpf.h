@@ -12,6 +12,7 @@
 #include "decision.bpf.h"
 #include "donate.bpf.h"
 #include "kick.bpf.h"
+#include "park.bpf.h"
 #include "place.bpf.h"
 #include "queue.bpf.h"
 #include "policy/learn.h"
@@ -82,7 +83,7 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
  * False if @cpu is about to go offline: the CPU that drains its queue waits until all that did
  * not see that are done. False as well where no kick can be sent.
  */
-static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now, u64 enq_flags)
 {
 	if (READ_ONCE(fl_cpu(cpu)->going) || fl_cannot_kick())
 		return false;
@@ -92,16 +93,19 @@ static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	set_deadline(tctx, fl_request(tctx));
 	scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline, enq_flags);
 	fl_kick(cpu, SCX_KICK_IDLE);
+	/* A task of a higher class may be there first. */
+	if (partial)
+		fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
 	return true;
 }
 
 /* @p was called to a big CPU, where there was a waiter for its lock. */
-static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+static bool go_big(struct task_struct *p, struct task_ctx *tctx, u64 now, u64 enq_flags)
 {
 	s32 cpu = tctx->big_cpu;
 
 	tctx->big_cpu = -1;
-	if (!fl_allowed(p, cpu) || is_migration_disabled(p) || !go_on(p, tctx, cpu, enq_flags))
+	if (!fl_allowed(p, cpu) || is_migration_disabled(p) || !go_on(p, tctx, cpu, now, enq_flags))
 		return false;
 	fl_count(hold_big);
 	return true;
@@ -122,7 +126,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
 	target = fl_place_again(p, pl);
 	if (pl->idle)
-		return go_on(p, tctx, target, enq_flags);
+		return go_on(p, tctx, target, now, enq_flags);
 	if (pl->park)
 		park_until(tctx, pl);
 	return false;

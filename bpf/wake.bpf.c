@@ -34,8 +34,9 @@ static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx
 }
 
 /*
- * In how many ns @tctx, which waits on @cpu, preempts the running task, FL_NONE: not at all. A task is left to run for a while: what it was woken for is often
- * done by then. But not while it holds up others: @urgent.
+ * In how many ns @tctx, which waits on @cpu, preempts the running task, FL_NONE: not at all. A task
+ * is left to run for a while: what it was woken for is often done by then. But not while it holds
+ * up others: @urgent.
  */
 u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u64 now)
 {
@@ -71,6 +72,17 @@ static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	 * one, for which it may have to change the affinity of @p.
 	 */
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_slice(tctx), 0);
+}
+
+/*
+ * True if a task that is sent to an idle CPU goes through the queue of that CPU. Up to 6.18
+ * nothing brings back what lies in a local queue as a task of a higher class takes the idle
+ * CPU (rt.bpf.c). With --partial that is every other wake-up, and may last for seconds; from
+ * the queue other CPUs take it.
+ */
+static bool goes_by_queue(void)
+{
+	return partial && displaces;
 }
 
 /* True if the task that wakes another one on @cpu says that it leaves that CPU to it. */
@@ -143,7 +155,10 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (pl->park)
 		park_until(tctx, pl);
 	if (pl->idle) {
-		run_next(p, tctx, cpu);
+		if (goes_by_queue())
+			tctx->flags |= FL_TASK_SENT;
+		else
+			run_next(p, tctx, cpu);
 	} else if (follows(pl, cpu)) {
 		if (leaves_soon(pl)) {
 			fl_cpu(cpu)->followed = true;
@@ -151,8 +166,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		} else {
 			tctx->flags |= FL_TASK_FOLLOWS;
 		}
-	} else if (!pl->park && (tctx->flags & FL_TASK_HANDOFF) && fl_cpu(pl->this_cpu)->boosted &&
-		   fl_allowed(p, pl->this_cpu)) {
+	} else if (!pl->park && (!partial || pl->from_task) && (tctx->flags & FL_TASK_HANDOFF) &&
+		   fl_cpu(pl->this_cpu)->boosted && fl_allowed(p, pl->this_cpu)) {
 		/* What runs here runs in the stead of its waiters: @p takes the CPU back. */
 		cpu = pl->this_cpu;
 	}
@@ -285,9 +300,11 @@ static __always_inline void call_cpu(s32 cpu, u64 in, u64 now)
 /*
  * @p was queued on @cpu; an idle CPU is to take it. One may have gone idle after it found this
  * queue empty. One that does so between this look and its own going idle is found by the next
- * tick of the CPU on which the task waits, or by a timer where a real-time task runs. The insert
- * takes effect as enqueue returns, and kicks are sent after that, when interrupts are on again:
- * who is woken here finds the task.
+ * tick of the CPU on which the task waits, or by a timer where a task of a higher class runs.
+ * With --partial such tasks come and go all the time, and may take both CPUs before they look
+ * here: so the timer is set wherever none of ours runs. The insert takes effect as enqueue
+ * returns, and kicks are sent after that, when interrupts are on again: who is woken here finds
+ * the task.
  */
 static __always_inline void wake_another(struct task_struct *p, struct task_ctx *tctx, u64 mode,
 					 s32 cpu, u64 now)
@@ -296,8 +313,22 @@ static __always_inline void wake_another(struct task_struct *p, struct task_ctx 
 
 	if (idle >= 0)
 		fl_kick(idle, SCX_KICK_IDLE);
-	else if ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))
+	if (partial) {
+		if (!fl_is_busy(cpu))
+			fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+	} else if (idle < 0 && ((tctx->flags & FL_TASK_DISPLACED) || fl_is_taken(cpu))) {
 		fl_park_arm(cpu, now, FL_TAKEN_LOOK_NS);
+	}
+}
+
+/* True if select_cpu has claimed @cpu for @p, and left it to this to queue it there. */
+static __always_inline bool go_where_sent(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					  u64 now, u64 enq_flags)
+{
+	if (!(tctx->flags & FL_TASK_SENT))
+		return false;
+	tctx->flags &= ~FL_TASK_SENT;
+	return go_on(p, tctx, cpu, now, enq_flags);
 }
 
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
@@ -316,10 +347,12 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	begin_enqueue(p, tctx, enq_flags);
 	mode = fl_policy(tctx)->mode;
-	if (tctx->big_cpu >= 0 && go_big(p, tctx, enq_flags))
+	if (tctx->big_cpu >= 0 && go_big(p, tctx, now, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	begin_wait(p, tctx, enq_flags, now);
+	if (partial && go_where_sent(p, tctx, cpu, now, enq_flags))
+		return;
 	urgent = settle_deadline(p, tctx, cpu, arrives, now);
 	if (arrives)
 		in = decide_preemption(p, tctx, cpu, urgent, now);

@@ -26,6 +26,8 @@ pub struct ExitInfo {
     pub restart: bool,
     /// A signal asked the agent to end.
     pub signalled: bool,
+    /// It scheduled some tasks, beside the kernel's own scheduler.
+    pub partial: bool,
 }
 
 /// An end, for people and for scripts.
@@ -53,8 +55,9 @@ impl ExitInfo {
                 Ending::Restart(format!("CPUs came or went, loading again ({said})"))
             }
             kind::ERROR_STALL => Ending::Failed(format!(
-                "the kernel's watchdog ended it: {} ({said}); {WHAT_NOW}",
-                stall(self.message.raw())
+                "the kernel's watchdog ended it: {} ({said}); {}",
+                stall(self.message.raw()),
+                if self.partial { BESIDE } else { WHAT_NOW }
             )),
             kind::ERROR.. => Ending::Failed(format!(
                 "the kernel ended it after an error ({said}); {WHAT_NOW}"
@@ -72,6 +75,11 @@ impl ExitInfo {
 /// After a fault of the scheduler.
 const WHAT_NOW: &str = "all tasks are back on the kernel's own scheduler; this is a fault of \
     scx_freqlock: report it with the dump above, then start it again";
+
+/// After a stall beside the kernel's own scheduler.
+const BESIDE: &str = "all tasks are back on the kernel's own scheduler; with --partial, others go \
+    before tasks of SCHED_EXT: if they had all its CPUs that long, give it others, else report \
+    it with the dump above";
 
 /// What the watchdog found, by its message `COMM[PID] failed to run for SECONDSs`: a name
 /// may have anything in it.
@@ -200,6 +208,18 @@ mod tests {
                 "{stalled:?}"
             );
         }
+        // With --partial others may have had the CPUs.
+        let beside = ExitInfo {
+            partial: true,
+            ..info(
+                kind::ERROR_STALL,
+                "runnable task stall",
+                "x[12] failed to run for 30s",
+            )
+        };
+        assert!(
+            matches!(beside.ending(), Ending::Failed(line) if line.contains("give it others") && !line.contains("fault of"))
+        );
         // The watchdog itself came too late.
         let late = info(
             kind::ERROR_STALL,

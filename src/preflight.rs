@@ -50,6 +50,11 @@ pub fn bpf() -> Result<(), Error> {
     check_bpf(&look())
 }
 
+/// What there is to say where a policy of sched_ext's is refused.
+pub fn no_sched_ext() -> Error {
+    Error::NoSchedExt(release())
+}
+
 /// Can the CONFIG_ values be read that a BPF object may ask for?
 pub fn kconfig() -> Result<(), Error> {
     let release = release();
@@ -79,6 +84,13 @@ pub fn loaded() -> Option<String> {
         "" => "that is just being changed".into(),
         name => name.into(),
     })
+}
+
+/// Whether it has all normal tasks, and not those of policy SCHED_EXT alone; none where no
+/// scheduler is loaded.
+pub fn has_all_tasks() -> Option<bool> {
+    loaded()?;
+    Some(sched_ext("switch_all")?.trim() == "1")
 }
 
 fn look() -> Found {

@@ -18,6 +18,8 @@ struct Status {
     sched_ext: Option<Foreign>,
     /// The name of the sched_ext scheduler that is loaded.
     scheduler: Option<Foreign>,
+    /// It has tasks of policy SCHED_EXT alone; none where nothing is loaded.
+    partial: Option<bool>,
     /// None if it is not running, or does not say: then `why`.
     agent: Option<Running>,
     why: Option<String>,
@@ -30,6 +32,7 @@ pub fn print(format: &Format) -> Result<bool> {
         running: stats::running().is_ok(),
         scheduler: preflight::loaded().map(Foreign::from),
         sched_ext: state.map(Foreign::from),
+        partial: preflight::has_all_tasks().map(|all| !all),
         agent: None,
         why: None,
     };
@@ -60,7 +63,11 @@ impl fmt::Display for Status {
                 "scx_freqlock is not running: the scheduler that is running is {name}"
             ),
             (_, Some(name), None) => {
-                writeln!(f, "scx_freqlock is running as {name}")?;
+                let beside = match self.partial {
+                    Some(true) => ", for tasks of policy SCHED_EXT alone",
+                    _ => "",
+                };
+                writeln!(f, "scx_freqlock is running as {name}{beside}")?;
                 match &self.why {
                     Some(why) => writeln!(f, "{why}"),
                     None => Ok(()),
@@ -113,6 +120,7 @@ mod tests {
             running,
             sched_ext: sched_ext.map(Foreign::from),
             scheduler: scheduler.map(Foreign::from),
+            partial: None,
             agent: None,
             why: None,
         }
@@ -135,6 +143,13 @@ mod tests {
             let text = status.to_string();
             assert!(text.contains(words) && text.lines().count() == 1, "{text}");
         }
+    }
+
+    #[test]
+    fn everybody_may_know_that_it_has_some_tasks_only() {
+        let mut status = status(Some("enabled"), Some("freqlock_0"), true);
+        status.partial = Some(true);
+        assert!(status.to_string().contains("SCHED_EXT alone"), "{status}");
     }
 
     #[test]

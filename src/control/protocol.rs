@@ -128,6 +128,9 @@ pub enum Error {
     /// Trials are asked for and there are none.
     #[error("the scheduler was started without --adapt")]
     NotAdaptive,
+    /// A page of CPUs to count on, with --partial.
+    #[error("cpus_ms has no meaning with --partial: what others leave of the CPUs is not seen")]
+    UnseenNeighbours,
     /// Of no such number, or of another scheduling class.
     #[error("there is no task {0}, or none that scx_freqlock schedules")]
     NoTask(u32),

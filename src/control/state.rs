@@ -245,6 +245,9 @@ impl Settings {
                 });
             }
         }
+        if tunables.partial != 0 && tunables.cpus_ms != 0 {
+            return Err(Error::UnseenNeighbours.into());
+        }
         self.tunables = tunables;
         self.contexts.touch();
         if !changed.is_empty() {
@@ -316,6 +319,16 @@ mod tests {
             Answer::Error(error) => error,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn neighbours_that_are_not_seen_are_not_counted() {
+        let mut partial = Tunables::new(Mode::Auto);
+        partial.partial = 1;
+        let mut knobs = Settings::new(partial, InForce::default());
+        let why = error(&mut knobs, &set(&["slice_us=2000", "cpus_ms=100"]));
+        assert!(why.contains("--partial"), "{why}");
+        assert_eq!(knobs.tunables(), partial);
     }
 
     #[test]

@@ -12,19 +12,23 @@
  *	fifo-us: a SCHED_FIFO task takes the CPU for a moment, so many us apart
  *	jump-s: CLOCK_REALTIME goes forth and back by so much, each ms
  *	wakee: beside a loop, the task of "late" below is on that CPU
- *   gaps rt hogs=1 ms=500 policy=fifo
- *	free busy loops, and a task of policy fifo, rr or deadline that takes the CPU
+ *   gaps rt hogs=1 ms=500 policy=fifo own=0
+ *	free busy loops, and a task of policy fifo, rr, deadline or normal that takes the CPU
  *	of the first of them for so long: the longest gap of any of them, in us, in that
  *	time and in as long a time before; the same of how late a sleeper woke, and
- *	how often one did on the CPU that was taken
- *   gaps late loops=2x0 more=0 cpu=-1 us=2000 work-us=270 ms=1500 jump-s=0
+ *	how often one did on the CPU that was taken; own: the policy of loops and sleeper
+ *   gaps late loops=2x0 more=0 cpu=-1 us=2000 work-us=270 ms=1500 jump-s=0 own=0
  *	so many loops of a kind on each CPU, and more in all, and a task, pinned to that CPU
  *	or to none, that is due us after us to work for work-us: how late it begins, in us,
- *	at most and in the mean
+ *	at most and in the mean; own: the policy of that task
  *   gaps free loops=2x0 cpu=1 to=2 from=3 rounds=120 step-ns=500
  *	so many loops pinned to a CPU, and a task of little weight that waits behind them. In
  *	each round a third CPU lets it go to another one while the task there is about to
  *	sleep, step-ns later each time: for how long it waited then, in us, at most
+ *   gaps both own=0 cpu=1 from=3 rounds=20 us=20000
+ *	a normal task that works for us, and one of policy own, which both last ran on a CPU
+ *	that is idle now, are woken by another one in the same moment: how late the second begins,
+ *	in us, at most
  *   gaps naps own-us=100000 work-us=100000 nap-us=1000 cpu=1 ms=4000
  *	a loop, and a task that asks for slices of own-us (0: does not), works for work-us and
  *	sleeps for nap-us, pinned to one CPU: the CPU time of both, in us
@@ -46,6 +50,15 @@
 #include "attributes.h"
 #include "timing.h"
 #include "loops.h"
+
+/* The policy that was asked for, for a task of the load. */
+static void set_own(int tid)
+{
+	int policy = number("own", SCHED_OTHER);
+
+	if (policy != SCHED_OTHER)
+		set_policy(tid, policy, 0);
+}
 
 static void *fifo_sleeper(void *arg)
 {
@@ -187,6 +200,7 @@ static volatile long on_taken;
 /* Sleeps and looks how late it wakes up, and where. */
 static void *sleeper(void *arg)
 {
+	set_own(0);
 	while (!stop) {
 		uint64_t before = now(), late;
 
@@ -215,7 +229,8 @@ static void take_cpu(const char *policy, long ms)
 		if (syscall(SYS_sched_setattr, 0, &deadline, 0))
 			die("sched_setattr: %s", strerror(errno));
 	} else {
-		set_policy(0, strcmp(policy, "rr") ? SCHED_FIFO : SCHED_RR, PRIORITY);
+		if (strcmp(policy, "normal"))
+			set_policy(0, strcmp(policy, "rr") ? SCHED_FIFO : SCHED_RR, PRIORITY);
 		pin(0, loops[0].cpu);
 		/* Who was there until now is not meant. */
 		taken = sched_getcpu();
@@ -242,7 +257,7 @@ static void cmd_rt(void)
 	looks_where = true;
 	set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, PRIORITY + 1);
 	for (int i = 0; i < hogs; i++)
-		begin_loop(0);
+		set_own(begin_loop(0)->tid);
 	if (pthread_create(&thread, NULL, sleeper, NULL))
 		die("no thread");
 	sleep_us(200000);
@@ -265,6 +280,7 @@ static void *periodic(void *arg)
 	uint64_t due = now(), end = due + number("ms", 1500) * 1000000ull, late, sum = 0;
 	long nr = 0, cpu = number("wakee", number("cpu", -1));
 
+	set_own(0);
 	if (cpu >= 0)
 		pin(0, cpu);
 	while (due < end) {
@@ -464,10 +480,79 @@ static void cmd_free(void)
 	printf("longest=%lu\n", longest / 1000);
 }
 
+/* Of the two that are woken together: what they wait on, and since when the second runs. */
+static volatile uint32_t both_rounds;
+static volatile uint64_t first_works, second_began;
+static volatile int both_tids[2];
+
+static void *one_of_both(void *arg)
+{
+	bool second = arg;
+	uint32_t round = 0;
+
+	if (second)
+		set_own(0);
+	both_tids[second] = gettid();
+	while (!stop) {
+		syscall(SYS_futex, &both_rounds, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+		round = both_rounds;
+		if (second)
+			second_began = now();
+		else
+			burn_us(first_works);
+	}
+	return arg;
+}
+
+/* The first began to wait before, and is woken before. */
+static void wake_both(void)
+{
+	both_rounds++;
+	syscall(SYS_futex, &both_rounds, FUTEX_WAKE_PRIVATE, 2, NULL, NULL, 0);
+}
+
+static void cmd_both(void)
+{
+	long cpu = number("cpu", 1), us = number("us", 20000);
+	uint64_t longest = 0;
+	pthread_t thread;
+	cpu_set_t all;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		die("sched_getaffinity: %s", strerror(errno));
+	for (long i = 0; i < 2; i++) {
+		start_thread(&thread, one_of_both, (void *)i);
+		while (!both_tids[i])
+			sleep_us(1000);
+	}
+	pin(0, number("from", 3));
+	for (long i = number("rounds", 20); i; i--) {
+		uint64_t woken_at;
+
+		for (int j = 0; j < 2; j++)
+			pin(both_tids[j], cpu);
+		first_works = 0;
+		wake_both();
+		sleep_us(5000);
+		for (int j = 0; j < 2; j++)
+			if (sched_setaffinity(both_tids[j], sizeof(all), &all))
+				die("sched_setaffinity: %s", strerror(errno));
+		first_works = us;
+		second_began = 0;
+		sleep_us(5000);
+		woken_at = now();
+		wake_both();
+		sleep_us(us + 5000);
+		if (!second_began || second_began - woken_at > longest)
+			longest = (second_began ?: now()) - woken_at;
+	}
+	printf("late=%lu\n", longest / 1000);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		die("usage: gaps mix|rt|late|forks|free [name=value ...]");
+		die("usage: gaps mix|rt|late|both|forks|free [name=value ...]");
 	params = argv + 2;
 	loops = calloc(MAX_LOOPS, sizeof(*loops));
 	if (!loops)
@@ -486,6 +571,8 @@ int main(int argc, char **argv)
 		cmd_forks();
 	else if (!strcmp(argv[1], "free"))
 		cmd_free();
+	else if (!strcmp(argv[1], "both"))
+		cmd_both();
 	else
 		die("no load is called '%s'", argv[1]);
 	fflush(stdout);

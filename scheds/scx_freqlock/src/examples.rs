@@ -28,6 +28,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "Find out while the load runs which mode is best for it.",
             ),
             (
+                "scx_freqlock --partial",
+                "Only for what `scx_freqlock run` starts; all else stays with the kernel's.",
+            ),
+            (
                 "scx_freqlock --locks 0 --verbose",
                 "Where it does not load: without the hooks of locks, with all that libbpf says.",
             ),
@@ -42,6 +46,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[(
             "scx_freqlock status --json",
             "As reports of faults should have it.",
+        )],
+    ),
+    (
+        "scx_freqlock-run",
+        &[(
+            "scx_freqlock run -- make -j4",
+            "A build for a scheduler that runs with --partial.",
         )],
     ),
     (

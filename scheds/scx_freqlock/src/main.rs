@@ -12,6 +12,8 @@ mod lab;
 mod libbpf_log;
 mod observe_command;
 mod opts;
+mod policy;
+mod run_command;
 mod signals;
 
 use anyhow::{bail, Context, Result};
@@ -103,6 +105,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         }
         Some(Command::Observe(opts)) => return Ok(observe_command::run(opts)?.into()),
         Some(Command::Cost(opts)) => return Ok(cost_command::run(opts)?.into()),
+        Some(Command::Run(opts)) => return Ok(run_command::run(opts)?.into()),
         Some(Command::Counters(format)) => {
             let total: Metrics = stats::fetch(stats::target::TOTAL)?;
             output::show(format.json, &total, Metrics::table)?;
@@ -146,6 +149,10 @@ fn run(opts: &RunOpts) -> Result<()> {
     }
     let contexts = InForce::start(opts.contexts.as_deref())?;
     preflight::run()?;
+    if opts.tunables().partial != 0 {
+        // Before there are threads, which inherit it.
+        policy::leave_ext().context("cannot leave SCHED_EXT, where it would wait for itself")?;
+    }
     let signals = Signals::take()?;
     // Nobody else may use what is made from now on, the socket of statistics too, whatever
     // was inherited; what others may see says so itself.

@@ -4,6 +4,7 @@
 use crate::cost_command::CostOpts;
 use crate::libbpf_log::VerifierOpts;
 use crate::observe_command::ObserveOpts;
+use crate::run_command::RunCommandOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -15,6 +16,7 @@ use freqlock::commands::live_knobs::{AdaptArgs, ExplainArgs, GetArgs, SetArgs};
 use freqlock::commands::lock_table::LocksArgs;
 use freqlock::commands::task_table::ReportArgs;
 use freqlock::commands::top::TopArgs;
+use freqlock::control;
 use freqlock::freq::Source;
 use freqlock::interval;
 use freqlock::intf;
@@ -115,6 +117,7 @@ pub enum Command {
     /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or
     /// another one.
     Cost(CostOpts),
+    Run(RunCommandOpts),
     Compare(CompareArgs),
     #[command(subcommand)]
     Machine(MachineArgs),
@@ -304,6 +307,10 @@ impl Opts {
         let knobs = opts.run.tunables();
         if knobs.adapt != 0 && knobs.telemetry == 0 {
             let what = "--adapt requires --telemetry";
+            command().error(ErrorKind::ArgumentConflict, what).exit();
+        }
+        if knobs.partial != 0 && knobs.cpus_ms != 0 {
+            let what = control::Error::UnseenNeighbours;
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }
         opts
@@ -507,6 +514,17 @@ mod tests {
         assert_eq!(opts.adapt_modes, [Mode::Smove, Mode::Nest]);
         let message = parse(&["--adapt-modes=nest"]).unwrap_err();
         assert!(message.contains("--adapt"), "{message}");
+    }
+
+    #[test]
+    fn a_command_to_run_keeps_its_own_flags() {
+        let opts = parse(&["run", "--", "make", "--partial", "-j4"]).unwrap();
+        assert!(matches!(opts.command, Some(Command::Run(_))));
+        for bad in [&["run"][..], &["run", "--"], &["run", "make"]] {
+            let message = parse(bad).unwrap_err();
+            assert!(message.contains("COMMAND"), "{bad:?}: {message}");
+        }
+        assert_eq!(parse(&["--partial"]).unwrap().run.tunables().partial, 1);
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl Displaced {
     }
 
     /// Leaves in the object what is needed here, and nothing else.
-    pub fn choose(&self, skel: &mut OpenBpfSkel) {
+    ///
+    /// The kernel's flag counts from a task's next enqueue on: not for one that came to
+    /// the scheduler while it ran, as a loop does that asks for SCHED_EXT. With `partial` it is to
+    /// leave its CPU all the same, so the hook is there as well.
+    pub fn choose(&self, skel: &mut OpenBpfSkel, partial: bool) {
         let ops = skel.struct_ops.freqlock_ops_mut();
         if !matches!(self, Self::Release) {
             ops.cpu_release = std::ptr::null_mut();
@@ -39,7 +43,11 @@ impl Displaced {
         if matches!(self, Self::Kernel) {
             ops.flags |= *SCX_OPS_ALWAYS_ENQ_IMMED;
         }
-        let hook = matches!(self, Self::Hook);
+        let hook = match self {
+            Self::Kernel => partial,
+            Self::Hook => true,
+            Self::Release => false,
+        };
         skel.progs.rt_takes_cpu.set_autoload(hook);
     }
 

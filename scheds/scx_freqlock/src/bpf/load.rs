@@ -19,7 +19,7 @@ use freqlock::topology::Layout;
 use freqlock::{preflight, store_tunables};
 use libbpf_rs::{Link, OpenObject};
 use log::{info, warn};
-use scx_utils::compat::{struct_has_field, SCX_OPS_ENQ_MIGRATION_DISABLED};
+use scx_utils::compat::{struct_has_field, SCX_OPS_ENQ_MIGRATION_DISABLED, SCX_OPS_SWITCH_PARTIAL};
 use scx_utils::{scx_ops_attach, scx_ops_load, scx_ops_open};
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -54,7 +54,7 @@ pub struct Scheduler<'a> {
     pub(super) skel: BpfSkel<'a>,
     pub(super) link: Option<Link>,
     /// What is to be said of how it runs.
-    pub(super) about: [String; 5],
+    pub(super) about: Vec<String>,
     pub(super) nr_cpus: usize,
     /// Change over to cpuperf when it is seen to vary.
     pub(super) upgrade: bool,
@@ -147,17 +147,16 @@ impl<'a> Scheduler<'a> {
 
         let counted = choice.source.has(intf::fl_source_flags_COUNTERS);
         cpus.fill_maps(&skel, &layout, machine.counters.ok().filter(|_| counted))?;
+        let mut about = vec![speed, cold_text(&tunables), hooks, locks];
+        if tunables.partial != 0 {
+            about.push(partial_text());
+        }
+        about.push(settings.contexts().to_string());
 
         Ok(Self {
             skel,
             link: None,
-            about: [
-                speed,
-                cold_text(&tunables),
-                hooks,
-                locks,
-                settings.contexts().to_string(),
-            ],
+            about,
             nr_cpus: layout.cpus.len(),
             upgrade: choice.upgrade,
             cpus,
@@ -210,6 +209,23 @@ fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
             *field = value;
         }
     }
+}
+
+/// Whether tasks of SCHED_EXT get some CPU time beside any others.
+fn reserves_a_share() -> bool {
+    struct_has_field("rq", "ext_server").unwrap_or(false)
+}
+
+/// What tasks of the kernel's scheduler leave to ours.
+fn partial_text() -> String {
+    let share = match reserves_a_share() {
+        true => "but for the share of each CPU that the kernel reserves for these",
+        false => {
+            "and this kernel reserves no share for these: one that gets no CPU for seconds \
+             becomes a normal task"
+        }
+    };
+    format!("partial: tasks of policy SCHED_EXT alone; all others go first, {share}")
 }
 
 fn ramp_text(tunables: &Tunables) -> String {
@@ -267,7 +283,18 @@ fn open_and_load<'a>(
     // Otherwise the kernel queues these by itself, ahead of all others. 0 where it has no such
     // flag. Exiting tasks stay with the kernel: they soon are gone, and their parents wait.
     ops.flags |= *SCX_OPS_ENQ_MIGRATION_DISABLED;
-    displaced.choose(&mut skel);
+    let partial = settings.tunables().partial != 0;
+    if partial {
+        ensure!(
+            *SCX_OPS_SWITCH_PARTIAL != 0,
+            "this kernel has no SCX_OPS_SWITCH_PARTIAL: start it without --partial"
+        );
+        ops.flags |= *SCX_OPS_SWITCH_PARTIAL;
+    }
+    displaced.choose(&mut skel, partial);
+    skel.progs
+        .starved_tasks
+        .set_autoload(partial && !reserves_a_share());
     skel.progs
         .freq_transition
         .set_autoload(source.has(intf::fl_source_flags_HOOKED));
@@ -294,6 +321,7 @@ fn open_and_load<'a>(
     rodata.capacity_differs = layout.capacity_differs();
     rodata.reads_counters = source.has(intf::fl_source_flags_COUNTERS);
     rodata.displaces = matches!(displaced, Displaced::Release);
+    rodata.partial = partial;
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.reports_tasks = settings.tunables().telemetry != 0;

@@ -14,4 +14,5 @@ mod rings;
 mod rules;
 pub mod serve;
 mod skel;
+mod starved;
 mod trials;

@@ -75,6 +75,7 @@ impl Scheduler<'_> {
                 recv(signals.end) -> _ => signalled = true,
                 recv(look) -> _ => {
                     rings::take_in(&reports)?;
+                    self.rescue_starved()?;
                     match self.cpus.follow(&mut self.skel)? {
                         Change::None => {}
                         Change::Told => page.renew(&mut self.skel),
@@ -111,7 +112,12 @@ impl Scheduler<'_> {
             message: text(&data.uei.msg).raw().trim().into(),
             restart: data.uei.exit_code as u64 & *SCX_ECODE_ACT_RESTART != 0,
             signalled,
+            partial: self.partial(),
         }
+    }
+
+    fn partial(&self) -> bool {
+        (self.skel.maps.rodata_data.as_ref()).is_some_and(|rodata| rodata.partial)
     }
 
     /// Prints the kernel's dump of its state, if it made one.

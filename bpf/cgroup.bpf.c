@@ -41,15 +41,15 @@
 /* The longest wait is forgotten by so much in each pass. */
 #define CGROUP_LONGEST_SHIFT 6
 
-#define CGROUP_WORDS (FL_MAX_CGROUPS / 64)
+#define CGROUP_WORDS (FL_MAX_SHARES / 64)
 #define CGROUP_DEAD  (~0U)
 
-struct cgroup_ctx cgroups[FL_MAX_CGROUPS];
+struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
 /* By the address of a task_group, its slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, FL_MAX_CGROUPS);
+	__uint(max_entries, FL_MAX_SHARES);
 	__type(key, u64);
 	__type(value, u32);
 } cgroup_slots SEC(".maps");
@@ -74,7 +74,7 @@ static u64 pass_ns;
 static volatile u32 next_free;
 
 /* Of a pass: which slots, and sums over all. There is one pass at a time. */
-static u32 list[FL_MAX_CGROUPS];
+static u32 list[FL_MAX_SHARES];
 /* Not static, or clang makes a variable of each member, of a size that BTF gets wrong. */
 struct {
 	u64 ns; /* since the one before */
@@ -110,13 +110,13 @@ static void put(u32 slot)
 	__sync_fetch_and_sub(&fl_cgroup(slot)->refs, 1);
 }
 
-/* A free slot with one reference, FL_MAX_CGROUPS if none was found. */
+/* A free slot with one reference, FL_MAX_SHARES if none was found. */
 static u32 claim_slot(void)
 {
 	u32 slot = next_free, i;
 
 	bpf_for(i, 0, CGROUP_SCAN) {
-		slot = in_range(slot + 1, FL_MAX_CGROUPS);
+		slot = in_range(slot + 1, FL_MAX_SHARES);
 		if (slot && !fl_cgroup(slot)->refs &&
 		    __sync_bool_compare_and_swap(&fl_cgroup(slot)->refs, 0, 2)) {
 			next_free = slot;
@@ -124,10 +124,10 @@ static u32 claim_slot(void)
 		}
 	}
 	next_free = slot;
-	return FL_MAX_CGROUPS;
+	return FL_MAX_SHARES;
 }
 
-/* The slot of @task_group with a reference more; FL_MAX_CGROUPS if there is none now. */
+/* The slot of @task_group with a reference more; FL_MAX_SHARES if there is none now. */
 static u32 find(u64 task_group)
 {
 	u32 *known = bpf_map_lookup_elem(&cgroup_slots, &task_group);
@@ -135,9 +135,9 @@ static u32 find(u64 task_group)
 	u32 slot;
 
 	if (known)
-		return get(*known) ? *known : FL_MAX_CGROUPS;
+		return get(*known) ? *known : FL_MAX_SHARES;
 	slot = claim_slot();
-	if (slot == FL_MAX_CGROUPS) {
+	if (slot == FL_MAX_SHARES) {
 		fl_count(cgroup_full);
 		return slot;
 	}
@@ -156,7 +156,7 @@ static u32 find(u64 task_group)
 	if (bpf_map_update_elem(&cgroup_slots, &task_group, &slot, BPF_NOEXIST)) {
 		c->task_group = 0;
 		__sync_lock_test_and_set(&c->refs, 0);
-		return FL_MAX_CGROUPS;
+		return FL_MAX_SHARES;
 	}
 	fl_count(cgroup_new);
 	return slot;
@@ -180,7 +180,7 @@ static void link_up(u32 slot, u64 task_group)
 			if (c->linked && fl_cgroup(c->parent)->task_group == above)
 				return;
 			parent = find(above);
-			if (parent >= FL_MAX_CGROUPS)
+			if (parent >= FL_MAX_SHARES)
 				parent = 0;
 		}
 		old = __sync_lock_test_and_set(&c->parent, parent);
@@ -205,7 +205,7 @@ int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx 
 	if (parent_of(task_group)) {
 		slot = find(task_group);
 		/* Among those of the root, until its next decision finds better. */
-		if (slot >= FL_MAX_CGROUPS) {
+		if (slot >= FL_MAX_SHARES) {
 			fl_cgroup_count(tctx, counted);
 			return 0;
 		}
@@ -290,8 +290,8 @@ __noinline int fl_cgroup_sum(u32 slot)
 		used += sum->used;
 		runnable += sum->runnable;
 		weight += sum->weight;
-		longest = greater(longest, sum->longest);
-		sum->longest = 0;
+		longest = greater(longest, sum->longest_us * FL_USEC);
+		sum->longest_us = 0;
 	}
 	used -= c->used;
 	runnable -= c->runnable;
@@ -365,7 +365,7 @@ __noinline int fl_cgroup_take(u32 slot)
 		c->pool.rate = c->all.used;
 		c->pool.lift = CGROUP_ONE;
 	}
-	list[in_range(cgroup_pass.nr, FL_MAX_CGROUPS)] = slot;
+	list[in_range(cgroup_pass.nr, FL_MAX_SHARES)] = slot;
 	cgroup_pass.nr++;
 	return 0;
 }
@@ -379,8 +379,7 @@ __noinline int fl_cgroup_list(u32 word)
 	bpf_for(i, 0, 64) {
 		if (!bits)
 			break;
-		list[in_range(cgroup_pass.listed++, FL_MAX_CGROUPS)] = word * 64 +
-								       highest_bit(bits);
+		list[in_range(cgroup_pass.listed++, FL_MAX_SHARES)] = word * 64 + highest_bit(bits);
 		bits &= ~(1ULL << (highest_bit(bits) & 63));
 	}
 	return 0;
@@ -388,7 +387,7 @@ __noinline int fl_cgroup_list(u32 word)
 
 static __always_inline struct cgroup_ctx *listed(u32 i)
 {
-	return fl_cgroup(list[in_range(i, FL_MAX_CGROUPS)]);
+	return fl_cgroup(list[in_range(i, FL_MAX_SHARES)]);
 }
 
 static __always_inline struct cgroup_pool *pool_above(const struct cgroup_ctx *c)
@@ -444,7 +443,7 @@ static void sweep(void)
 		struct cgroup_ctx *c;
 		u64 task_group;
 
-		slot = in_range(slot + 1, FL_MAX_CGROUPS);
+		slot = in_range(slot + 1, FL_MAX_SHARES);
 		c = fl_cgroup(slot);
 		if (READ_ONCE(c->refs) != 1 ||
 		    !__sync_bool_compare_and_swap(&c->refs, 1, CGROUP_DEAD))
@@ -479,10 +478,10 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	bpf_for(i, 0, CGROUP_WORDS)
 		fl_cgroup_list(i);
 	bpf_for(i, 0, cgroup_pass.listed)
-		fl_cgroup_sum(list[in_range(i, FL_MAX_CGROUPS)]);
+		fl_cgroup_sum(list[in_range(i, FL_MAX_SHARES)]);
 	/* Those that take part move up in the list. */
 	bpf_for(i, 0, cgroup_pass.listed)
-		fl_cgroup_take(list[in_range(i, FL_MAX_CGROUPS)]);
+		fl_cgroup_take(list[in_range(i, FL_MAX_SHARES)]);
 	bpf_for(i, 0, cgroup_pass.nr)
 		join(listed(i));
 	bpf_for(round, 0, CGROUP_ROUNDS) {
@@ -494,7 +493,8 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	bpf_for(i, 0, cgroup_pass.nr) {
 		struct cgroup_ctx *c = listed(i);
 
-		c->scale = cgroup_scale(c->unit, cgroup_pass.mass, cgroup_pass.claims);
+		c->scale = cgroup_steady(c->scale, cgroup_scale(c->unit, cgroup_pass.mass,
+								cgroup_pass.claims));
 	}
 	sweep();
 	fl_count(cgroup_pass);

@@ -41,26 +41,25 @@ struct cgroup_ctx {
 	u64 unit;
 } __attribute__((aligned(64)));
 
-/* What a CPU has added up of a cgroup. */
+/* What a CPU has added up of a cgroup: half a cache line, for each CPU and cgroup. */
 struct cgroup_sum {
-	u64 period;         /* it said so in this one */
 	u64 used, runnable; /* ns */
-	s64 weight;  /* of tasks that came to be runnable here less those that ceased to be so here
-		      */
-	u64 longest; /* wait, ns */
+	s64 weight;     /* of tasks that began to be runnable here, less those that ended here */
+	u32 period;     /* it said that it runs some in this one, the last bits */
+	u32 longest_us; /* wait */
 };
 
 struct cgroup_sums_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FL_MAX_CGROUPS);
+	__uint(max_entries, FL_MAX_SHARES);
 	__type(key, u32);
 	__type(value, struct cgroup_sum);
 };
 
 struct cgroup_sums_map cgroup_sums __weak SEC(".maps");
-extern struct cgroup_ctx cgroups[FL_MAX_CGROUPS];
+extern struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
-#define fl_cgroup(slot) (&cgroups[in_range(slot, FL_MAX_CGROUPS)])
+#define fl_cgroup(slot) (&cgroups[in_range(slot, FL_MAX_SHARES)])
 
 int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
 int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull);
@@ -118,10 +117,10 @@ static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64
 		return;
 	sum->used += ran;
 	sum->runnable += ran + tctx->waited;
-	if (tctx->waited > sum->longest)
-		sum->longest = tctx->waited;
+	if (tctx->waited / FL_USEC > sum->longest_us)
+		sum->longest_us = tctx->waited / FL_USEC;
 	tctx->waited = 0;
-	if (sum->period != now >> CGROUP_PERIOD_SHIFT) {
+	if (sum->period != (u32)(now >> CGROUP_PERIOD_SHIFT)) {
 		sum->period = now >> CGROUP_PERIOD_SHIFT;
 		fl_cgroup_active(slot, now);
 	}

@@ -41,7 +41,8 @@ enum fl_consts {
 	FL_GLOB = 256,          /* bytes of a pattern, with a 0 at the end */
 	FL_GLOB_TEXT =
 		512, /* the same of what it is to fit; of longer paths, the folders that do */
-	FL_MAX_CGROUPS = 4096, /* cgroups that share CPU time, and those remembered with contexts */
+	FL_MAX_CGROUPS = 4096, /* cgroups remembered with the contexts that ask for them */
+	FL_MAX_SHARES = 1024,  /* cgroups with tasks that share CPU time by weight */
 	FL_SLOT_REFS = 0xffff, /* of a lock slot's id, those that count its waiters */
 	FL_LEDGER_SLOTS = 64,  /* processes that are counted separately on one CPU in one period */
 };

@@ -37,6 +37,8 @@ enum {
 	CGROUP_CORRECT_SHIFT = 5,    /* a correction changes by this part of the error, ... */
 	CGROUP_CORRECT_MOST = 3,     /* ... between 2^-3 and 2^3: slower than the sums fade */
 	CGROUP_ROUNDS = 3,           /* of asking who is content */
+	CGROUP_WORTH_SHIFT = 6,      /* nor is one below this part of what the pool has */
+	CGROUP_STEADY_SHIFT = 5,     /* a scale stays unless it is off by this part */
 	CGROUP_WAITS_SHIFT = 4,      /* below this part of what it runs, a wait is none */
 };
 
@@ -196,7 +198,9 @@ static inline u64 cgroup_corrected(u64 correction, u64 entitled, u64 used, bool 
 /* After all have asked. */
 static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool)
 {
-	bool waited = !m->content || elapsed(m->used, m->runnable) > m->used >> CGROUP_WAITS_SHIFT;
+	u64 wait = elapsed(m->used, m->runnable);
+	bool waited = !m->content || wait > greater(m->used >> CGROUP_WAITS_SHIFT,
+						    pool->has >> CGROUP_WORTH_SHIFT);
 
 	m->has = m->content ? m->runnable : cgroup_open_part(m, pool);
 	m->rate = m->has;
@@ -236,6 +240,17 @@ static inline u64 cgroup_scale(u64 unit, u64 mass, u64 claims)
 	u64 mean = mass / greater(claims >> 20, 1) << CGROUP_MEAN_SHIFT;
 
 	return greater((lesser(unit, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(mean, 1), 1);
+}
+
+/*
+ * The @scale in force, or what is due. Where little changes, all tasks of a cgroup are charged
+ * at one weight from turn to turn, and take turns in order.
+ */
+static inline u64 cgroup_steady(u64 scale, u64 due)
+{
+	u64 off = greater(scale, due) - lesser(scale, due);
+
+	return off > scale >> CGROUP_STEADY_SHIFT ? due : scale;
 }
 
 /* A task's @weight in a cgroup of @scale. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What cgroups ask of a scheduler and this one does not follow: quotas, and without
-//! `--cgroups` weights and cpu.idle. Users who rely on them have to know it at start.
+//! `--cgroups 1` weights and cpu.idle. Users who rely on them have to know it at start.
 
 use super::quota::{Hierarchy, Version};
 use crate::foreign::Escaped;
@@ -31,7 +31,7 @@ pub fn ignored(weights: bool) -> Option<String> {
     let what = if weights {
         "a quota, which scx_freqlock does not follow"
     } else {
-        "a CPU weight, a quota or cpu.idle, which scx_freqlock does not follow with --cgroups 0"
+        "a CPU weight, a quota or cpu.idle, which scx_freqlock does not follow; with --cgroups 1 it follows weights"
     };
     Some(format!(
         "cgroups: {number} {have} {what} (/{}: {asked})",

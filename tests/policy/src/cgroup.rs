@@ -258,7 +258,8 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[(u64, u64, u64)], alls: &[(u64,
         }
     }
     for &g in &present {
-        slots[g].scale = policy!(cgroup_scale(units[g], mass, claims));
+        let due = policy!(cgroup_scale(units[g], mass, claims));
+        slots[g].scale = policy!(cgroup_steady(slots[g].scale, due));
     }
 }
 

@@ -306,6 +306,16 @@ fn turns_measures() {
 }
 
 #[test]
+fn trees_of_cgroups_are_checked() {
+    let run = bench_dir().join("cgroups/run");
+    let output = Command::new(run).env("CGROUPS_TREES", "100[1]").output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "bench/cgroups/run: CGROUPS_TREES=100[1] is not TREE@CPUS, such as 100[1],200[2]@1\n"
+    );
+}
+
+#[test]
 fn cases_of_turns_are_checked() {
     let run = bench_dir().join("turns/run");
     let output = Command::new(run).env("TURNS_CASES", "3").output().unwrap();
@@ -330,6 +340,7 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("periodic", "PERIODIC_MS"),
         ("rpc", "RPC_PAIRS"),
         ("turns", "TURNS_SECONDS"),
+        ("cgroups", "CGROUPS_SECONDS"),
         ("kbuild", "KBUILD_JOBS"),
     ] {
         let run = bench_dir().join(name).join("run");

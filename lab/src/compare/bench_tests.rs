@@ -308,7 +308,10 @@ fn turns_measures() {
 #[test]
 fn trees_of_cgroups_are_checked() {
     let run = bench_dir().join("cgroups/run");
-    let output = Command::new(run).env("CGROUPS_TREES", "100[1]").output().unwrap();
+    let output = Command::new(run)
+        .env("CGROUPS_TREES", "100[1]")
+        .output()
+        .unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "bench/cgroups/run: CGROUPS_TREES=100[1] is not TREE@CPUS, such as 100[1],200[2]@1\n"

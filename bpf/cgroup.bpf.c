@@ -10,10 +10,10 @@
  * 2. CPUs add up what the tasks of each cgroup run and wait for, and the weight of those that are
  *    runnable, each for itself: no line is shared by CPUs at wake-ups or switches. Once in 17 ms
  *    a CPU marks the cgroup as active.
- * 3. A timer, set by whoever does that first, works out scales from the sums of all CPUs and from
- * the weights as they stand in the kernel then. An idle machine has no such timer, and a cgroup in
- * which nothing runs costs nothing. What a pass costs grows with active cgroups times CPUs: where
- * it takes more than a 64th of a CPU, it comes less often.
+ * 3. A timer, set by whoever does that first, works out scales from the sums of all CPUs and
+ *    from the weights as they stand in the kernel then. An idle machine has no such timer, and
+ *    a cgroup in which nothing runs costs nothing. What a pass costs grows with active
+ *    cgroups times CPUs: where it takes more than a 64th of a CPU, it comes less often.
  *
  * Slots are claimed by a compare-exchange and are given back by the timer alone, which first
  * marks one dead, then takes its name out. A name is put in only where there is none. So two
@@ -172,8 +172,7 @@ static void link_up(u32 slot, u64 task_group)
 		struct cgroup_ctx *c = fl_cgroup(slot);
 
 		above = parent_of(task_group);
-		/* The root has none, and the one below it has the root's slot, 0, from the start.
-		 */
+		/* Those below the root have its slot, 0, from the start. */
 		if (!above || !parent_of(above)) {
 			parent = 0;
 		} else {
@@ -299,10 +298,12 @@ __noinline int fl_cgroup_sum(u32 slot)
 	c->runnable += runnable;
 	c->grew.used = used;
 	c->grew.runnable = runnable;
-	/* The mean of now and then; a sum that is read while a task goes from CPU to CPU may be
-	 * off. */
-	c->grew.weight = (greater(weight, 0) + c->weight) / 2;
-	c->weight = greater(weight, 0);
+	/* Read while a task goes from CPU to CPU, the sum may be off, and below 0. */
+	if (weight < 0)
+		weight = 0;
+	/* The mean of now and then. */
+	c->grew.weight = (weight + c->weight) / 2;
+	c->weight = weight;
 	bpf_for(i, 0, CGROUP_DEPTH) {
 		c->all_used += used;
 		c->all_runnable += runnable;
@@ -328,24 +329,19 @@ __noinline int fl_cgroup_take(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
 	struct task_group *tg = (struct task_group *)c->task_group;
-	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, load, active;
+	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns;
 	bool idle = false;
 	u32 slowness;
 
 	c->longest -= c->longest >> CGROUP_LONGEST_SHIFT;
 	slowness = slot ? cgroup_slowness(c->longest) : 0;
-	c->own.slowness = slowness;
-	c->all.slowness = slowness;
 	c->own.used = fade(c, &c->fading.used, c->grew.used, slowness);
 	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable, slowness);
 	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used), slowness);
 	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable), slowness);
 	c->fading.slowness = slowness;
-	load = cgroup_load(c->grew.weight, ns);
-	active = cgroup_faded(c->fading.active, ns, c->grew.weight ? ns : 0, 0);
-	load = cgroup_faded(c->fading.load, ns, load, 0);
-	c->fading.load = load;
-	c->fading.active = active;
+	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? ns : 0, 0);
+	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, ns), 0);
 	if (slot && c->all.runnable < CGROUP_GONE_NS && !c->weight)
 		return 0;
 	mark_active(slot);
@@ -354,8 +350,8 @@ __noinline int fl_cgroup_take(u32 slot)
 		weight = cgroup_weight(BPF_CORE_READ(tg, shares), idle);
 		c->idle = idle || fl_cgroup(c->parent)->idle;
 	}
-	c->claim = cgroup_claim(load);
-	c->own.right = c->own.runnable ? cgroup_right(c->claim, active) : 0;
+	c->claim = cgroup_claim(c->fading.load);
+	c->own.right = c->own.runnable ? cgroup_right(c->claim, c->fading.active) : 0;
 	c->all.right = weight * CGROUP_ACTIVE;
 	c->pool.rights = 0;
 	c->pool.content = 0;
@@ -419,7 +415,7 @@ static void settle(struct cgroup_ctx *c)
 {
 	struct cgroup_pool *above = pool_above(c);
 
-	cgroup_settle(&c->own, &c->pool);
+	cgroup_settle(&c->own, &c->pool, c->fading.slowness);
 	/* Alone in its pool it is what the cgroup is, which is corrected among its siblings. */
 	if (c->pool.rights == c->own.right)
 		c->own.correction = CGROUP_ONE;
@@ -428,7 +424,7 @@ static void settle(struct cgroup_ctx *c)
 	cgroup_pass.claims += c->claim;
 	if (is_root(c))
 		return;
-	cgroup_settle(&c->all, above);
+	cgroup_settle(&c->all, above, c->fading.slowness);
 	c->pool.has = c->all.has;
 	c->pool.rate = c->all.rate;
 	c->pool.lift = cgroup_lift(&c->all, above);
@@ -508,6 +504,8 @@ int fl_cgroup_init(void)
 	struct cgroup_timer *t;
 	u32 zero = 0;
 
+	if (!shares_cgroups)
+		return 0;
 	cgroups[0].refs = 2;
 	cgroups[0].scale = CGROUP_ONE;
 	cgroups[0].own.correction = CGROUP_ONE;

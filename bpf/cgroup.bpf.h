@@ -104,6 +104,16 @@ static __always_inline void fl_cgroup_count(struct task_ctx *tctx, u64 weight)
 	tctx->counted = weight;
 }
 
+/* @tctx begins to run after it waited @since then, 0 not at all. */
+static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 since, u64 now)
+{
+	if (!shares_cgroups)
+		return;
+	fl_cgroup_count(tctx, tctx->own_weight);
+	if (since)
+		tctx->waited += elapsed(since, now);
+}
+
 /* @tctx @ran until @now, after what it had waited: both count for its cgroup. */
 static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64 now)
 {

@@ -163,6 +163,7 @@ static bool takes_idle(struct placement *pl)
 {
 	const struct auto_choice *choice = &pl->choice;
 	const struct candidate *busy = &choice->first[false], *idle = &choice->first[true];
+
 	if (busy->cpu < 0 || idle->cpu < 0)
 		return busy->cpu < 0;
 	if (idle->finish < busy->finish ||

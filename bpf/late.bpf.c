@@ -241,8 +241,7 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 	return 0;
 }
 
-/* Longer than any task of ours waits for others of ours; RCU's patience is 21 s, the watchdog's 30.
- */
+/* Longer than tasks of ours wait for each other; RCU's patience is 21 s, the watchdog's 30. */
 #define STARVED_MOST_NS (10000000 * FL_USEC)
 
 /*

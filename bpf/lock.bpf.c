@@ -48,7 +48,7 @@ static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 	if (!wctx || !hctx || wctx == hctx)
 		return;
 	/* A normal task that did not ask for us waits as it would without us. */
-	if (partial && w->prio >= PRIO_RT_END && w->policy != POLICY_EXT)
+	if (fl_is_higher(w) && w->prio >= PRIO_RT_END)
 		return;
 	fl_count(lock_wait);
 	wctx->wait_hash = hash;

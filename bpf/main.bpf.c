@@ -249,9 +249,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 			fl_count(park_late);
 		fl_park_over(tctx, cpu, now);
 	}
-	fl_cgroup_count(tctx, tctx->own_weight);
-	if (tctx->waiting_since)
-		tctx->waited += elapsed(tctx->waiting_since, now);
+	fl_cgroup_picked(tctx, tctx->waiting_since, now);
 	tctx->waited_since = tctx->waiting_since;
 	tctx->waiting_since = 0;
 	tctx->flags = 0;

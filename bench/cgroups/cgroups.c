@@ -20,11 +20,10 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include "../common.h"
+#include "../cpus.h"
 
 enum { MAX_CPUS = 64, MAX_GROUPS = 256, MAX_PROCESSES = 1024, PERIOD_NS = 10 * 1000 * 1000 };
 
@@ -268,21 +267,6 @@ static void clean_up(void)
 			sleep_ns(NS_PER_US * 1000);
 }
 
-static void find_cpus(void)
-{
-	cpu_set_t set;
-	long found = 0;
-	int i;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		fail("sched_getaffinity");
-	for (i = 0; i < CPU_SETSIZE && found < nr_cpus; i++)
-		if (CPU_ISSET(i, &set))
-			cpus[found++] = i;
-	if (found < nr_cpus)
-		wrong("there are not so many CPUs");
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t ns, elapsed;
@@ -296,7 +280,7 @@ int main(int argc, char **argv)
 	}
 	ns = number(argv[1], 1, MAX_SECONDS) * (uint64_t)NS_PER_S;
 	nr_cpus = number(argv[2], 1, MAX_CPUS);
-	find_cpus();
+	first_cpus(cpus, nr_cpus);
 	creator = getpid();
 	atexit(clean_up);
 	write_file(base, "cgroup.subtree_control", "+cpu");

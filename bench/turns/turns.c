@@ -15,7 +15,7 @@
  * and Gallager, "Data Networks", 1992, section 6.5.2).
  */
 #define _GNU_SOURCE
-#include <sched.h>
+#include "../cpus.h"
 #include "../threads.h"
 
 enum { MAX_CPUS = 64, MAX_LOOPS = 256 };
@@ -139,21 +139,6 @@ static void parse(char *list)
 	}
 }
 
-static void find_cpus(void)
-{
-	cpu_set_t set;
-	long found = 0;
-	int i;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		fail("sched_getaffinity");
-	for (i = 0; i < CPU_SETSIZE && found < nr_cpus; i++)
-		if (CPU_ISSET(i, &set))
-			cpus[found++] = i;
-	if (found < nr_cpus)
-		wrong("there are not so many CPUs");
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t ns, elapsed;
@@ -166,7 +151,7 @@ int main(int argc, char **argv)
 	}
 	ns = number(argv[1], 1, MAX_SECONDS) * (uint64_t)NS_PER_S;
 	nr_cpus = number(argv[2], 1, MAX_CPUS);
-	find_cpus();
+	first_cpus(cpus, nr_cpus);
 	parse(argv[3]);
 	share_out();
 	expect_threads(nr_loops + 1);

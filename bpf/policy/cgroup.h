@@ -37,9 +37,9 @@ enum {
 	CGROUP_CORRECT_SHIFT = 5,    /* a correction changes by this part of the error, ... */
 	CGROUP_CORRECT_MOST = 3,     /* ... between 2^-3 and 2^3: slower than the sums fade */
 	CGROUP_ROUNDS = 3,           /* of asking who is content */
-	CGROUP_WORTH_SHIFT = 6,      /* nor is one below this part of what the pool has */
+	CGROUP_WAITS_SHIFT = 4,      /* below this part of what it runs, a wait is none, ... */
+	CGROUP_WORTH_SHIFT = 6,      /* ... nor is one below this part of what the pool has */
 	CGROUP_STEADY_SHIFT = 5,     /* a scale stays unless it is off by this part */
-	CGROUP_WAITS_SHIFT = 4,      /* below this part of what it runs, a wait is none */
 };
 
 #define CGROUP_ONE (1ULL << CGROUP_ONE_SHIFT)
@@ -89,8 +89,7 @@ static inline u64 cgroup_load(u64 weight, u64 ns)
 	return lesser(weight, 1ULL << 30) * lesser(ns, 1ULL << 32) / WEIGHT_NICE_0;
 }
 
-/* The part of the time in which something was that was @runnable, ns over all its tasks: 1..1024.
- */
+/* The part of the time for which something was @runnable, ns over all its tasks: 1..1024. */
 static inline u64 cgroup_active(u64 runnable)
 {
 	u64 active = runnable >> (CGROUP_FADE_SHIFT - 10);
@@ -133,7 +132,6 @@ struct cgroup_member {
 	u64 has;            /* its part, ns of the same time */
 	u64 rate;           /* the same, were it always active */
 	u64 correction;
-	u32 slowness; /* of its sums */
 	bool content; /* it wants no more than its part */
 };
 
@@ -195,8 +193,9 @@ static inline u64 cgroup_corrected(u64 correction, u64 entitled, u64 used, bool 
 				 greater(correction - error, least);
 }
 
-/* After all have asked. */
-static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool)
+/* After all have asked. Its sums have this @slowness. */
+static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool,
+				 u32 slowness)
 {
 	u64 wait = elapsed(m->used, m->runnable);
 	bool waited = !m->content || wait > greater(m->used >> CGROUP_WAITS_SHIFT,
@@ -208,7 +207,7 @@ static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_po
 	if (m->content)
 		m->rate = greater(m->has, cgroup_part(pool->rate, m->right, pool->rights));
 	m->correction = cgroup_corrected(m->correction, m->has, m->used, waited,
-					 CGROUP_CORRECT_SHIFT + m->slowness);
+					 CGROUP_CORRECT_SHIFT + slowness);
 }
 
 /* The corrections from the member @m up, within the bounds of one. */

@@ -126,13 +126,13 @@ static inline bool spin_verdict(const struct spin_watch *w, u32 marks, u64 need)
 	return (marks & SPIN_LOOP) && !(marks & SPIN_WORKS) && w->ticks > need && !w->change;
 }
 
-/* It slept: it does not burn its time. */
 /* True if there is something to forget. */
 static inline bool spin_watched(const struct spin_watch *w)
 {
 	return w->ticks | w->yields | w->spinning;
 }
 
+/* It slept: it does not burn its time. */
 static inline void spin_watch_reset(struct spin_watch *w)
 {
 	w->ticks = 0;

@@ -132,6 +132,7 @@ fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::e
     for path in [
         "bpf",
         "bench/common.h",
+        "bench/cpus.h",
         "bench/histogram.h",
         "bench/lib.sh",
         "bench/threads.h",

@@ -26,9 +26,8 @@
  */
 #include "freqlock.bpf.h"
 #include "cgroup.bpf.h"
+#include "limit.bpf.h"
 
-/* Levels of the tree; deeper cgroups count as children of the root. */
-#define CGROUP_DEPTH 32
 /* Time from the first sums to the timer. */
 #define CGROUP_PASS_NS (1ULL << CGROUP_PERIOD_SHIFT)
 /* A pass has at most this part of a CPU's time. */
@@ -158,6 +157,8 @@ static u32 find(u64 task_group)
 		__sync_lock_test_and_set(&c->refs, 0);
 		return FL_MAX_SHARES;
 	}
+	/* Read again, a number: the verifier knows the other for a pointer. */
+	fl_limit_read(slot, READ_ONCE(c->task_group));
 	fl_count(cgroup_new);
 	return slot;
 }
@@ -346,6 +347,7 @@ __noinline int fl_cgroup_take(u32 slot)
 		return 0;
 	mark_active(slot);
 	if (slot) {
+		fl_limit_read(slot, c->task_group);
 		idle = BPF_CORE_READ(tg, idle) > 0;
 		weight = cgroup_weight(BPF_CORE_READ(tg, shares), idle);
 		c->idle = idle || fl_cgroup(c->parent)->idle;
@@ -451,6 +453,7 @@ static void sweep(void)
 			continue;
 		}
 		c->task_group = 0;
+		fl_limit_forget(slot);
 		if (c->parent)
 			put(c->parent);
 		c->parent = 0;

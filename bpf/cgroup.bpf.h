@@ -59,6 +59,9 @@ struct cgroup_sums_map {
 struct cgroup_sums_map cgroup_sums __weak SEC(".maps");
 extern struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
+/* Levels of the tree; deeper cgroups count as children of the root. */
+#define CGROUP_DEPTH 32
+
 #define fl_cgroup(slot) (&cgroups[in_range(slot, FL_MAX_SHARES)])
 
 int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
@@ -110,7 +113,8 @@ static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 since, u
 	if (!shares_cgroups)
 		return;
 	fl_cgroup_count(tctx, tctx->own_weight);
-	if (since)
+	/* What kept it from running was its quota, not others. */
+	if (since && !tctx->throttled_by)
 		tctx->waited += elapsed(since, now);
 }
 

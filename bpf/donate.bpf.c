@@ -341,12 +341,40 @@ static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 	fl_kick(from, SCX_KICK_PREEMPT);
 }
 
+/*
+ * @h waits for the quota of the cgroup in @slot, or was let go. On @cpu it goes on by grace
+ * (bandwidth.bpf.c).
+ */
+static bool run_throttled(struct task_struct *h, u32 slot, s32 cpu)
+{
+	if (!take_here(h, fl_throttled(slot), cpu) &&
+	    !take_here(h, fl_queue(scx_bpf_task_cpu(h)), cpu))
+		return false;
+	fl_count(hold_here);
+	return true;
+}
+
+/* The same where it may not run on @cpu: it goes first on its own. */
+static void call_throttled(struct task_struct *h, u32 slot)
+{
+	s32 own = scx_bpf_task_cpu(h);
+	struct bpf_iter_scx_dsq it;
+
+	if (!bpf_iter_scx_dsq_new(&it, fl_throttled(slot), 0) &&
+	    scx_bpf_dsq_move(&it, h, SCX_DSQ_LOCAL_ON | own, 0)) {
+		fl_count(hold_ahead);
+		fl_kick(own, SCX_KICK_PREEMPT);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+}
+
 /* Run the holder of the lock at @slot on @cpu. Returns the edge to follow where it waits itself. */
 __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull)
 {
 	u64 owner = READ_ONCE(fl_slot(slot)->owner);
 	struct task_struct *h = bpf_task_from_pid(owner >> 32);
 	struct task_ctx *hctx;
+	u32 throttled;
 	bool allowed;
 	int edge = 0;
 	s32 from;
@@ -361,6 +389,14 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	if (edge)
 		goto out;
 	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
+	throttled = shares_cgroups ? hctx->throttled_by : 0;
+	if (throttled) {
+		if (allowed)
+			*done = run_throttled(h, throttled, cpu);
+		else
+			call_throttled(h, throttled);
+		goto out;
+	}
 	if (from < 0) {
 		if (allowed && capacity_differs && fl_policy(hctx)->pi_big)
 			call_here(h, hctx, owner, cpu, now);

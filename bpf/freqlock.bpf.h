@@ -22,13 +22,16 @@
  * Queues: each CPU has one from which every CPU may take (its id is the CPU's),
  * one of parked tasks, which wait for this CPU on purpose and are left alone
  * until their time is over, and one of late tasks, which waited in the first for so
- * long that their deadlines no longer count; this one is in order of waiting.
+ * long that their deadlines no longer count; this one is in order of waiting. Each
+ * slot of cgroups has one of tasks that a quota keeps from running, in that order as well.
  */
-#define FL_PARK_BIT   (1ULL << 16)
-#define FL_LATE_BIT   (1ULL << 17)
-#define fl_queue(cpu) ((u64)(cpu))
-#define fl_park(cpu)  ((u64)(cpu) | FL_PARK_BIT)
-#define fl_late(cpu)  ((u64)(cpu) | FL_LATE_BIT)
+#define FL_PARK_BIT        (1ULL << 16)
+#define FL_LATE_BIT        (1ULL << 17)
+#define FL_LIMIT_BIT       (1ULL << 18)
+#define fl_queue(cpu)      ((u64)(cpu))
+#define fl_park(cpu)       ((u64)(cpu) | FL_PARK_BIT)
+#define fl_late(cpu)       ((u64)(cpu) | FL_LATE_BIT)
+#define fl_throttled(slot) ((u64)(slot) | FL_LIMIT_BIT)
 
 /* An action of a task that makes another one runnable; it may leave its CPU next. */
 enum fl_event {
@@ -95,6 +98,11 @@ struct task_ctx {
 	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
 	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
 	u64 waited;     /* ns that it waited until it was picked, not yet in its cgroup's figures */
+	/* Quotas: bandwidth.bpf.c. */
+	u64 granted;      /* ns that it took from its cgroup's quota, ... */
+	u64 granted_at;   /* ... for its time on the CPU from then on */
+	u32 granted_by;   /* the slot of that one, 0 none: it runs without */
+	u32 throttled_by; /* it waits since it runs no more for the quota of this one, else 0 */
 	/* Knobs: context.bpf.c. */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */
@@ -208,6 +216,7 @@ struct cpu_ctx {
 	 */
 	bool parked;
 	bool late;     /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool released; /* one may be in its queue that is not in queued_work: bandwidth.bpf.c */
 	bool late_ran; /* of those and the others, they had the last turn */
 	/* CPUs that go: hotplug.bpf.c. */
 	bool going;   /* it is being made inactive, or about to be */

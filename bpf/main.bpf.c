@@ -31,6 +31,7 @@
  */
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
+#include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "choose.bpf.h"
 #include "clock.bpf.h"
@@ -150,6 +151,12 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
+	if (tctx && fl_is_limited() && !fl_bandwidth_go_on(prev, tctx, now)) {
+		/* Enqueued as well, and put aside. */
+		if (!fl_take_own(cpu))
+			fl_steal(cpu);
+		return;
+	}
 	if (tctx && tctx->run_start)
 		vtime_run(tctx, now);
 	/* The task that preempts @prev is not to wait for another one that comes in its stead. */
@@ -178,9 +185,12 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			vclock_advance(tctx, cpu);
 	}
 	left = left ?: fl_slice(tctx);
+	if (tctx && fl_is_granted(tctx))
+		left = bandwidth_turn(tctx->granted, left);
 	scx_bpf_task_set_slice(prev, left);
 	cctx->turn_ends = 0;
-	if (head != FL_NONE && slice_misses_ticks(left, tick_ns))
+	if ((head != FL_NONE || (tctx && fl_is_granted(tctx))) &&
+	    slice_misses_ticks(left, tick_ns))
 		fl_end_turn(cpu, now, left);
 }
 
@@ -250,6 +260,9 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		fl_park_over(tctx, cpu, now);
 	}
 	fl_cgroup_picked(tctx, tctx->waiting_since, now);
+	tctx->throttled_by = 0;
+	if (fl_is_limited())
+		fl_bandwidth_begin(p, tctx, cpu, now);
 	tctx->waited_since = tctx->waiting_since;
 	tctx->waiting_since = 0;
 	tctx->flags = 0;
@@ -401,6 +414,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	ran = elapsed(tctx->run_start, now);
 	tctx->run_start = 0;
 	vtime_run(tctx, now);
+	if (fl_is_granted(tctx))
+		fl_bandwidth_end(tctx, now);
 	owe_turn(tctx, cctx, ran, !sleeps);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);
@@ -423,7 +438,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 {
-	u32 cpu;
+	u32 cpu, slot;
 	int err;
 
 	begin_ticks();
@@ -433,6 +448,13 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	if (err) {
 		scx_bpf_error("cannot set up cgroups: %d", err);
 		return err;
+	}
+	bpf_for(slot, 0, shares_cgroups ? FL_MAX_SHARES : 0) {
+		err = scx_bpf_create_dsq(fl_throttled(slot), -1) ?: fl_bandwidth_init(slot);
+		if (err) {
+			scx_bpf_error("cannot set up quotas of cgroups: %d", err);
+			return err;
+		}
 	}
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);

@@ -38,11 +38,11 @@ u32 fl_nr_parked(s32 cpu)
 
 /*
  * False if no task waits at @cpu, in any of its queues: each task is counted before it is
- * inserted and until it runs. To look into a queue costs a look-up of that.
+ * inserted and until it runs, but for those released. To look into a queue costs a look-up of that.
  */
 static bool somebody_waits(s32 cpu)
 {
-	return READ_ONCE(fl_cpu(cpu)->queued_work);
+	return READ_ONCE(fl_cpu(cpu)->queued_work) || READ_ONCE(fl_cpu(cpu)->released);
 }
 
 /* Deadline of the first task of a CPU's two queues, FL_NONE if both are empty. */
@@ -137,6 +137,14 @@ static void clear_work(s32 cpu)
 	u32 group = fl_topo(cpu)->group;
 	u64 bit = fl_work_bit(cpu);
 
+	/* Set after a task was inserted: if that is not seen here, it is set again. */
+	if (READ_ONCE(fl_cpu(cpu)->released)) {
+		fl_cpu(cpu)->released = false;
+		if (scx_bpf_dsq_nr_queued(fl_queue(cpu)) > 0) {
+			fl_cpu(cpu)->released = true;
+			return;
+		}
+	}
 	if (group >= FL_MAX_GROUPS || !(READ_ONCE(*fl_group_work(group)) & bit) ||
 	    READ_ONCE(fl_cpu(cpu)->queued_work))
 		return;
@@ -226,7 +234,7 @@ bool fl_steal(s32 cpu)
 	s32 sibling = fl_topo(cpu)->sibling;
 
 	clear_work(cpu);
-	if (sibling >= 0 && READ_ONCE(fl_cpu(sibling)->queued_work) &&
+	if (sibling >= 0 && somebody_waits(sibling) &&
 	    fl_steal_from(cpu, sibling, scx_bpf_now()))
 		return true;
 	bpf_for(i, 0, nr) {

@@ -121,6 +121,8 @@ STAT(context_full, context, "Cgroups whose contexts could not be remembered, and
 STAT(cgroup_new, cgroup, "Cgroups and autogroups in which a task came to run")
 STAT(cgroup_full, cgroup, "Times that a cgroup found no slot: its tasks count as the root's")
 STAT(cgroup_pass, cgroup, "Times that the weights of cgroups' tasks were worked out")
+STAT(throttled, cgroup, "Tasks put aside, as the quota of their cgroup or of one above it was used up")
+STAT(unthrottled, cgroup, "Tasks let go after that")
 
 /* CPUs. */
 STAT(cpu_came, cpu, "CPUs that came online")

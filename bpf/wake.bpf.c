@@ -6,6 +6,7 @@
 #include "freqlock.bpf.h"
 #include "wake.bpf.h"
 #include "account.bpf.h"
+#include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "clock.bpf.h"
 #include "context.bpf.h"
@@ -121,6 +122,9 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		return prev_cpu;
 	fl_follow_context(p, tctx);
 	fl_cgroup_weigh(p, tctx);
+	/* It is not to run now, and takes no idle CPU: enqueue puts it aside. */
+	if (fl_is_limited() && fl_bandwidth_refuses(p, tctx, scx_bpf_now()))
+		return prev_cpu;
 	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
 	pl->wake_flags = wake_flags;
 	pl->fork = wake_flags & SCX_WAKE_FORK;
@@ -347,10 +351,13 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	begin_enqueue(p, tctx, enq_flags);
 	mode = fl_policy(tctx)->mode;
+	tctx->throttled_by = 0;
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, now, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	begin_wait(p, tctx, enq_flags, now);
+	if (fl_is_limited() && fl_bandwidth_throttle(p, tctx, enq_flags, now))
+		return;
 	if (partial && go_where_sent(p, tctx, cpu, now, enq_flags))
 		return;
 	urgent = settle_deadline(p, tctx, cpu, arrives, now);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The quotas of cgroups as they stand in the kernel, cpu.max and cpu.max.burst of version 2 and
+ * cpu.cfs_quota_us and so on of version 1 alike: all kernels keep them in struct task_group, so
+ * that no kernel need tell of them, nor the agent.
+ */
+#include "freqlock.bpf.h"
+#include "limit.bpf.h"
+
+struct limit_ctx limits[FL_MAX_SHARES];
+volatile u32 nr_limited;
+
+/* The cgroup in @slot has no quota any more. What is throttled its timer lets go. */
+int fl_limit_forget(u32 slot)
+{
+	struct limit_ctx *c = fl_limit(slot);
+
+	if (c->b.quota && __sync_lock_test_and_set(&c->b.quota, 0))
+		__sync_fetch_and_sub(&nr_limited, 1);
+	return 0;
+}
+
+/* Take over the quota that @task_group, of @slot, has now. Nothing is gained by writing it anew. */
+int fl_limit_read(u32 slot, u64 task_group)
+{
+	struct task_group *tg = (struct task_group *)task_group;
+	struct limit_ctx *c = fl_limit(slot);
+	u64 now = scx_bpf_now(), quota = 0, before;
+
+	if (bpf_core_field_exists(tg->cfs_bandwidth))
+		quota = bandwidth_quota(BPF_CORE_READ(tg, cfs_bandwidth.quota));
+	if (!quota)
+		return fl_limit_forget(slot);
+	c->b.period = bandwidth_period(BPF_CORE_READ(tg, cfs_bandwidth.period));
+	c->b.burst = BPF_CORE_READ(tg, cfs_bandwidth.burst);
+	before = __sync_lock_test_and_set(&c->b.quota, quota);
+	if (before == quota)
+		return 0;
+	if (before) {
+		c->b.refill_at = bandwidth_sooner(c->b.refill_at, now, c->b.period);
+		__sync_fetch_and_add(&c->b.left,
+				     -bandwidth_excess(READ_ONCE(c->b.left), quota, c->b.burst));
+		return 0;
+	}
+	c->id = BPF_CORE_READ(tg, css.cgroup, kn, id);
+	c->b.refill_at = now + c->b.period;
+	c->b.left = quota;
+	c->since = 0;
+	__sync_fetch_and_add(&nr_limited, 1);
+	return 0;
+}

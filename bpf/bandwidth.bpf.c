@@ -11,10 +11,11 @@
  * 3. A period is begun by the first who asks after its time has come. Where tasks are throttled
  *    that is a timer, which lets them go back to the queues of their CPUs, some at a time.
  *    So a cgroup that stays below its quota has no timer.
- * 4. A task that holds a lock for which others wait, or that exits, goes on where nothing is left,
- *    up to a debt of pi_budget_us. And one that was throttled for half of starve_ms has a turn,
- *    which ends as it begins: the kernel ends a scheduler that keeps a task waiting for 30 s, and
- *    a quota of 1 ms in a second may have hundreds of tasks.
+ * 4. A task that holds a lock for which others wait goes on where nothing is left, up to a debt
+ *    of pi_budget_us. One that dies does in any case, and one that was preempted as it read under
+ *    RCU: all that waits for RCU waits for it. And one that was throttled for half of starve_ms
+ * has a turn, which ends as it begins: the kernel ends a scheduler that keeps a task waiting for 30
+ * s, and a quota of 1 ms in a second may have hundreds of tasks.
  *
  * Timers run without the lock of a task's run queue, and a task's affinity, cgroup or class may
  * change at any moment. So they write nothing in its context: a task that they queue adds nothing
@@ -31,14 +32,16 @@
 #include "queue.bpf.h"
 #include "policy/deadline.h"
 
-/* Tasks let go at a time, and how soon the next are, or those for whom something was given back. */
+/* Tasks scanned, as many as late.bpf.c scans; those let go at a time, and how soon the next are, or
+ * those for whom something was given back. */
+#define RELEASE_LOOK  4096
 #define RELEASE_BATCH 64
 #define RELEASE_NS    (1000 * FL_USEC)
 
 struct bandwidth_timer {
 	struct bpf_timer timer;
 	u64 fires_at;
-	u32 seen; /* kept here so that the verifier does not unroll the loop */
+	u32 seen, went; /* kept here so that the verifier does not unroll the loop */
 };
 
 struct {
@@ -61,8 +64,8 @@ static int arm(u32 slot, u64 at, u64 now)
 	return bpf_timer_start(&t->timer, at > now ? at - now : 1, 0);
 }
 
-/* Begin the periods of @c whose time has come. */
-static void refill(struct limit_ctx *c, u64 now)
+/* Begin the periods of @c, in @slot, whose time has come. */
+static void refill(u32 slot, struct limit_ctx *c, u64 now)
 {
 	u64 at = READ_ONCE(c->b.refill_at), n = bandwidth_periods(at, now, c->b.period);
 	s64 left = READ_ONCE(c->b.left);
@@ -71,6 +74,7 @@ static void refill(struct limit_ctx *c, u64 now)
 		return;
 	if (c->since && left <= 0)
 		c->times += n;
+	fl_limit_read(slot, fl_cgroup(slot)->task_group);
 	__sync_fetch_and_add(&c->b.left, bandwidth_refill(left, n, c->b.quota, c->b.burst));
 }
 
@@ -85,7 +89,7 @@ __noinline u32 fl_bandwidth_level(u32 slot, s64 grace, u64 now)
 			break;
 		c = fl_limit(slot);
 		if (c->b.quota) {
-			refill(c, now);
+			refill(slot, c, now);
 			if (bandwidth_is_used_up(READ_ONCE(c->b.left), grace))
 				return slot;
 		}
@@ -126,7 +130,7 @@ __noinline u64 fl_bandwidth_take(u32 slot, u64 want, u64 now)
 			break;
 		c = fl_limit(slot);
 		if (c->b.quota) {
-			refill(c, now);
+			refill(slot, c, now);
 			want = bandwidth_grant(READ_ONCE(c->b.left), want);
 		}
 		slot = fl_cgroup(slot)->parent;
@@ -136,12 +140,32 @@ __noinline u64 fl_bandwidth_take(u32 slot, u64 want, u64 now)
 	return want;
 }
 
-/* The debt, ns, that @p may make for its cgroup: others wait for it, or for its memory. */
+/* linux/sched/signal.h, SIGNAL_GROUP_EXIT: a macro, so not among the kernel's types. */
+#define GROUP_EXITS 4
+
+/* More than any debt. */
+#define GRACE_ANY (1LL << 62)
+
+/*
+ * True if @p was preempted as it read under RCU, for which it has to come to an end soon. The
+ * current task does so here in any case: the kernel has it begin with that to call a BPF program.
+ */
+static bool reads_under_rcu(struct task_struct *p)
+{
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
+	       BPF_CORE_READ(p, rcu_read_lock_nesting) > (bpf_get_current_task_btf() == p);
+}
+
+/*
+ * The debt, ns, that @p may make for its cgroup: others wait for it. Who dies gives its memory
+ * back, and does nothing else.
+ */
 static s64 grace_of(struct task_struct *p, struct task_ctx *tctx)
 {
-	if (!fl_holds(tctx) && !(p->flags & PF_EXITING))
-		return 0;
-	return fl_policy(tctx)->pi_budget_us * FL_USEC;
+	if ((p->flags & PF_EXITING) || (BPF_CORE_READ(p, signal, flags) & GROUP_EXITS) ||
+	    reads_under_rcu(p))
+		return GRACE_ANY;
+	return fl_holds(tctx) ? fl_policy(tctx)->pi_budget_us * FL_USEC : 0;
 }
 
 /* True if @p may not run now. */
@@ -173,7 +197,9 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 		c->since = now;
 	/* The task comes there as this returns: the timer looks again where it sees this alone. */
 	__sync_lock_test_and_set(&c->came, 1);
-	scx_bpf_dsq_insert_vtime(p, fl_throttled(slot), fl_request(tctx), now, enq_flags);
+	/* Who found no grant, and had no turn, is before those who had one. */
+	scx_bpf_dsq_insert_vtime(p, fl_throttled(slot), fl_request(tctx), tctx->owed_since ?: now,
+				 enq_flags);
 	arm(slot, c->b.refill_at, now);
 	fl_count(throttled);
 	return true;
@@ -205,21 +231,26 @@ bool fl_bandwidth_go_on(struct task_struct *p __arg_trusted, struct task_ctx *tc
 {
 	u64 want = fl_request(tctx);
 
-	fl_bandwidth_end(tctx, now);
+	fl_bandwidth_end(p, tctx, now);
 	tctx->granted = fl_bandwidth_take(tctx->cgroup, want, now);
-	if (!tctx->granted && fl_bandwidth_refuses(p, tctx, now))
-		return false;
+	/* Until it has stopped it runs on debt. */
 	tctx->granted_by = tctx->cgroup;
-	tctx->granted_at = now;
-	return true;
+	tctx->granted_at = p->se.sum_exec_runtime;
+	return tctx->granted || !fl_bandwidth_refuses(p, tctx, now);
 }
 
-/* @tctx stops, or has had its grant: what it ran longer than that, or less, is settled. */
-int fl_bandwidth_end(struct task_ctx *tctx __arg_nonnull, u64 now)
+/*
+ * @p stops, or has had its grant: what it ran longer than that, or less, is settled, by the
+ * kernel's count, which cpu.stat shows: that has the switch to it as well.
+ */
+int fl_bandwidth_end(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		     u64 now)
 {
+	u64 used = p->se.sum_exec_runtime - tctx->granted_at;
+
 	if (!tctx->granted_by)
 		return 0;
-	fl_bandwidth_add(tctx->granted_by, tctx->granted - elapsed(tctx->granted_at, now), now);
+	fl_bandwidth_add(tctx->granted_by, tctx->granted - used, now);
 	tctx->granted_by = 0;
 	return 0;
 }
@@ -257,42 +288,47 @@ static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)
 	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), next = FL_NONE;
 	u64 starves = tunables.starve_ms * 1000 * FL_USEC;
 	u32 slot = *key, above;
+	u64 batch;
+	s64 grace;
+	bool late;
 	struct limit_ctx *c = fl_limit(slot);
 	u32 came = __sync_lock_test_and_set(&c->came, 0);
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
 	fl_count(timer_fire);
-	if (fl_cgroup(slot)->task_group)
-		fl_limit_read(slot, fl_cgroup(slot)->task_group);
 	if (c->b.quota)
-		refill(c, now);
+		refill(slot, c, now);
 	t->seen = 0;
+	t->went = 0;
+	batch = c->b.quota ? bandwidth_batch(READ_ONCE(c->b.left), RELEASE_BATCH) : RELEASE_BATCH;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, fl_throttled(slot), 0) {
-		if (++t->seen > RELEASE_BATCH) {
-			next = now + RELEASE_NS;
+		if (++t->seen > RELEASE_LOOK)
 			break;
-		}
 		tctx = fl_task(p);
 		if (!tctx)
 			continue;
-		if (!is_late(p->scx.dsq_vtime, now, starves)) {
-			above = fl_bandwidth_level(slot, 0, now);
-			if (above == slot) {
-				next = c->b.refill_at;
-				break;
-			}
-			if (above) {
-				__sync_lock_test_and_set(&fl_limit(above)->came, 1);
-				scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_throttled(above),
-						       0);
-				arm(above, fl_limit(above)->b.refill_at, now);
-				continue;
-			}
+		late = is_late(tctx->waiting_since, now, starves);
+		grace = grace_of(p, tctx);
+		/* One behind it may be late, or have been killed. */
+		if (t->went >= batch && !late && !grace) {
+			next = batch ? now + RELEASE_NS : c->b.refill_at;
+			continue;
 		}
-		if (release(BPF_FOR_EACH_ITER, p, tctx, now))
+		above = late ? 0 : fl_bandwidth_level(slot, grace, now);
+		if (above == slot) {
+			next = c->b.refill_at;
+			continue;
+		}
+		t->went++;
+		if (above) {
+			__sync_lock_test_and_set(&fl_limit(above)->came, 1);
+			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_throttled(above), 0);
+			arm(above, fl_limit(above)->b.refill_at, now);
+		} else if (release(BPF_FOR_EACH_ITER, p, tctx, now)) {
 			fl_count(unthrottled);
+		}
 	}
 	bpf_rcu_read_unlock();
 	/* One is on its way here. */

@@ -14,7 +14,8 @@ int fl_bandwidth_begin(struct task_struct *p __arg_trusted, struct task_ctx *tct
 		       s32 cpu, u64 now);
 bool fl_bandwidth_go_on(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 			u64 now);
-int fl_bandwidth_end(struct task_ctx *tctx __arg_nonnull, u64 now);
+int fl_bandwidth_end(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		     u64 now);
 int fl_bandwidth_init(u32 slot);
 
 /* True if any cgroup has a quota. Without --cgroups a constant to the verifier. */

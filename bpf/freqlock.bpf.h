@@ -99,8 +99,8 @@ struct task_ctx {
 	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
 	u64 waited;     /* ns that it waited until it was picked, not yet in its cgroup's figures */
 	/* Quotas: bandwidth.bpf.c. */
-	u64 granted;      /* ns that it took from its cgroup's quota, ... */
-	u64 granted_at;   /* ... for its time on the CPU from then on */
+	u64 granted;      /* ns that it took from its cgroup's quota ... */
+	u64 granted_at;   /* ... as it had run for so long, by the kernel */
 	u32 granted_by;   /* the slot of that one, 0 none: it runs without */
 	u32 throttled_by; /* it waits since it runs no more for the quota of this one, else 0 */
 	/* Knobs: context.bpf.c. */

@@ -415,7 +415,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	tctx->run_start = 0;
 	vtime_run(tctx, now);
 	if (fl_is_granted(tctx))
-		fl_bandwidth_end(tctx, now);
+		fl_bandwidth_end(p, tctx, now);
 	owe_turn(tctx, cctx, ran, !sleeps);
 	tctx->ran += ran;
 	tctx->work += work_of(ran, speed);

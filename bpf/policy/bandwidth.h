@@ -14,7 +14,8 @@
 #include "../intf.h"
 #include "verifier.h"
 
-#define BANDWIDTH_NONE (~0ULL) /* kernel/sched/sched.h, RUNTIME_INF: no quota */
+#define BANDWIDTH_DEBT_NS (1000 * 1000 * 1000LL) /* the longest period */
+#define BANDWIDTH_NONE    (~0ULL)                /* kernel/sched/sched.h, RUNTIME_INF: no quota */
 
 enum {
 	/* Most and least of a grant; the first is that of sched_cfs_bandwidth_slice_us. */
@@ -26,7 +27,7 @@ enum {
 	BANDWIDTH_QUOTA_SHIFT = 44,  /* quotas are below 2^44 ns, 4.8 hours a period */
 	BANDWIDTH_PERIODS = 1 << 18, /* and no more periods than these are made up for */
 	/* A turn of one that runs on debt. */
-	BANDWIDTH_GRACE_NS = 1000 * 1000,
+	BANDWIDTH_GRACE_NS = 100 * 1000,
 };
 
 /* What a cgroup may use. */
@@ -80,21 +81,31 @@ static inline s64 bandwidth_excess(s64 left, u64 quota, u64 burst)
 	return left > most ? left - most : 0;
 }
 
-/* What @n periods add to what is @left: up to a quota and a burst, of which debts are paid. */
+/*
+ * What @n periods add to what is @left: up to a quota and a burst, of which debts are paid, but
+ * for what is beyond BANDWIDTH_DEBT_NS: a large process may take that to die.
+ */
 static inline s64 bandwidth_refill(s64 left, u64 n, u64 quota, u64 burst)
 {
-	s64 room = bandwidth_most(quota, burst) - left;
+	s64 more = lesser(n, BANDWIDTH_PERIODS) * lesser(quota, 1ULL << BANDWIDTH_QUOTA_SHIFT);
+	s64 room;
 
-	if (room <= 0)
-		return 0;
-	return lesser(room,
-		      lesser(n, BANDWIDTH_PERIODS) * lesser(quota, 1ULL << BANDWIDTH_QUOTA_SHIFT));
+	if (left < -BANDWIDTH_DEBT_NS)
+		more += -BANDWIDTH_DEBT_NS - left;
+	room = bandwidth_most(quota, burst) - left;
+	return room > 0 ? lesser(room, more) : 0;
 }
 
 /* True if none of its tasks may run now, or, if others wait for it, with @grace ns of debt. */
 static inline bool bandwidth_is_used_up(s64 left, s64 grace)
 {
 	return left <= -grace;
+}
+
+/* How many throttled tasks go on where so much is @left: no more than can have some of it. */
+static inline u64 bandwidth_batch(s64 left, u64 most)
+{
+	return left > 0 ? lesser(left / BANDWIDTH_LEAST_NS + 1, most) : 0;
 }
 
 /* How long a task runs on its @grant before it asks again, of the @want ns that it would. */

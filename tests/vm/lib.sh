@@ -15,6 +15,7 @@ loads=${FREQLOCK_PROGRAMS:-$root/target/tests}
 load=$loads/load
 locks=$loads/locks
 badlocks=$loads/badlocks
+quota=$loads/quota
 spinner=$loads/spinner
 figures=$loads/figures
 terminal=$loads/terminal
@@ -149,6 +150,7 @@ run_gaps() { run_program "$gaps" "$@"; }
 run_moved() { run_program "$moved" "$@"; }
 run_pairs() { run_program "$pairs" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
+run_quota() { run_program "$quota" "$@"; }
 
 run_program() {
     local line pair

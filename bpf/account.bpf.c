@@ -92,9 +92,13 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0;
 	struct fl_done *done = done_of(tctx);
 
-	if (done)
-		done->wait += waited;
-	stats->wait += waited;
+	if (tctx->throttled_by) {
+		stats->throttled += waited;
+	} else {
+		if (done)
+			done->wait += waited;
+		stats->wait += waited;
+	}
 	stats->picked++;
 	stats->migrated += tctx->ran_on >= 0 && tctx->ran_on != cpu;
 	tctx->ran_on = cpu;

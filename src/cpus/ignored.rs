@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What cgroups ask of a scheduler and this one does not follow: quotas, and without
-//! `--cgroups 1` weights and cpu.idle. Users who rely on them have to know it at start.
+//! What cgroups ask of a scheduler and this one does not follow without `--cgroups 1`: weights,
+//! quotas and cpu.idle. Users who rely on them have to know it at start.
 
 use super::quota::{Hierarchy, Version};
 use crate::foreign::Escaped;
@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 /// More cgroups are not looked at.
 const MOST: usize = 20_000;
 
-/// One line about those that ask for something; none if nobody does. `weights`: those are
-/// followed.
-pub fn ignored(weights: bool) -> Option<String> {
+/// One line about those that ask for something; none if nobody does.
+pub fn ignored() -> Option<String> {
     let hierarchy = Hierarchy::find()?;
     let mut number = 0;
     let mut example = None;
     let mut folders = vec![hierarchy.root().to_path_buf()];
     for _ in 0..MOST {
         let Some(folder) = folders.pop() else { break };
-        if let Some(asked) = asked(&hierarchy, &folder, weights) {
+        if let Some(asked) = asked(&hierarchy, &folder) {
             number += 1;
             example.get_or_insert((folder.clone(), asked));
         }
@@ -28,13 +27,8 @@ pub fn ignored(weights: bool) -> Option<String> {
     let (folder, asked) = example?;
     let path = folder.strip_prefix(hierarchy.root()).unwrap_or(&folder);
     let have = if number == 1 { "has" } else { "have" };
-    let what = if weights {
-        "a quota, which scx_freqlock does not follow"
-    } else {
-        "a CPU weight, a quota or cpu.idle, which scx_freqlock does not follow; with --cgroups 1 it follows weights"
-    };
     Some(format!(
-        "cgroups: {number} {have} {what} (/{}: {asked})",
+        "cgroups: {number} {have} a CPU weight, a quota or cpu.idle, which scx_freqlock follows with --cgroups 1 only (/{}: {asked})",
         Escaped(&path.to_string_lossy())
     ))
 }
@@ -47,7 +41,7 @@ fn below(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// What the cgroup of this folder asks for beyond what all have to begin with.
-fn asked(hierarchy: &Hierarchy, folder: &Path, weights: bool) -> Option<String> {
+fn asked(hierarchy: &Hierarchy, folder: &Path) -> Option<String> {
     let read = |name: &str| {
         let text = fs::read_to_string(folder.join(name)).ok()?;
         Some(text.trim().to_owned())
@@ -58,9 +52,6 @@ fn asked(hierarchy: &Hierarchy, folder: &Path, weights: bool) -> Option<String> 
     };
     if let Some(cpus) = hierarchy.quota_in(folder) {
         return Some(format!("a quota of {cpus} CPUs"));
-    }
-    if weights {
-        return None;
     }
     [("cpu.idle", "0"), weight]
         .into_iter()
@@ -88,11 +79,7 @@ mod tests {
                 ("idle/cpu.idle", "1\n"),
             ],
         );
-        let followed = |name: &str| super::asked(&two, &dir.path().join(name), true);
-        assert_eq!(followed("heavy"), None);
-        assert_eq!(followed("idle"), None);
-        assert_eq!(followed("short").unwrap(), "a quota of 0.2 CPUs");
-        let asked = |name: &str| asked(&two, &dir.path().join(name), false);
+        let asked = |name: &str| asked(&two, &dir.path().join(name));
         assert_eq!(asked("usual"), None);
         assert_eq!(asked("gone"), None);
         assert_eq!(asked("heavy").unwrap(), "cpu.weight 1000");

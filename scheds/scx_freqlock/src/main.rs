@@ -159,8 +159,10 @@ fn run(opts: &RunOpts) -> Result<()> {
     umask(Mode::RWXG | Mode::RWXO);
     allow_files();
     info!("scx_freqlock {}: mode {}", *VERSION, opts.mode.name());
-    if let Some(line) = cpus::ignored(opts.tunables().cgroups != 0) {
-        warn!("{line}");
+    if opts.tunables().cgroups == 0 {
+        if let Some(line) = cpus::ignored() {
+            warn!("{line}");
+        }
     }
 
     let (_control, asked) = control::Server::start(control::SOCKET.as_ref())?;

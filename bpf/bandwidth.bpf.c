@@ -41,7 +41,7 @@
 struct bandwidth_timer {
 	struct bpf_timer timer;
 	u64 fires_at;
-	u32 seen, went; /* kept here so that the verifier does not unroll the loop */
+	u32 seen, went, batch; /* kept here so that the verifier does not unroll the loop */
 };
 
 struct {
@@ -64,18 +64,21 @@ static int arm(u32 slot, u64 at, u64 now)
 	return bpf_timer_start(&t->timer, at > now ? at - now : 1, 0);
 }
 
-/* Begin the periods of @c, in @slot, whose time has come. */
-static void refill(u32 slot, struct limit_ctx *c, u64 now)
+/* Begin the periods of the cgroup in @slot whose time has come. */
+__noinline int fl_bandwidth_refill(u32 slot, u64 now)
 {
+	struct limit_ctx *c = fl_limit(slot);
 	u64 at = READ_ONCE(c->b.refill_at), n = bandwidth_periods(at, now, c->b.period);
 	s64 left = READ_ONCE(c->b.left);
 
-	if (!n || !__sync_bool_compare_and_swap(&c->b.refill_at, at, at + n * c->b.period))
-		return;
-	if (c->since && left <= 0)
-		c->times += n;
+	if (!c->b.quota || !n ||
+	    !__sync_bool_compare_and_swap(&c->b.refill_at, at, at + n * c->b.period))
+		return 0;
+	if (READ_ONCE(c->waits) && left <= 0)
+		fl_count(quota_used_up);
 	fl_limit_read(slot, fl_cgroup(slot)->task_group);
 	__sync_fetch_and_add(&c->b.left, bandwidth_refill(left, n, c->b.quota, c->b.burst));
+	return 0;
 }
 
 /* The first cgroup from @slot up whose quota is used up, with @grace ns of debt; else 0. */
@@ -89,7 +92,7 @@ __noinline u32 fl_bandwidth_level(u32 slot, s64 grace, u64 now)
 			break;
 		c = fl_limit(slot);
 		if (c->b.quota) {
-			refill(slot, c, now);
+			fl_bandwidth_refill(slot, now);
 			if (bandwidth_is_used_up(READ_ONCE(c->b.left), grace))
 				return slot;
 		}
@@ -111,7 +114,7 @@ __noinline int fl_bandwidth_add(u32 slot, s64 ns, u64 now)
 		if (c->b.quota) {
 			__sync_fetch_and_add(&c->b.left, ns);
 			/* Who found nothing left a moment ago may have this. */
-			if (ns > 0 && c->since && READ_ONCE(c->b.left) > 0)
+			if (ns > 0 && c->waits && READ_ONCE(c->b.left) > 0)
 				arm(slot, now + RELEASE_NS, now);
 		}
 		slot = fl_cgroup(slot)->parent;
@@ -130,7 +133,7 @@ __noinline u64 fl_bandwidth_take(u32 slot, u64 want, u64 now)
 			break;
 		c = fl_limit(slot);
 		if (c->b.quota) {
-			refill(slot, c, now);
+			fl_bandwidth_refill(slot, now);
 			want = bandwidth_grant(READ_ONCE(c->b.left), want);
 		}
 		slot = fl_cgroup(slot)->parent;
@@ -193,8 +196,7 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 	tctx->flags &= ~FL_TASK_PARK;
 	tctx->throttled_by = slot;
 	tctx->waiting_since = now;
-	if (!c->since)
-		c->since = now;
+	c->waits = true;
 	/* The task comes there as this returns: the timer looks again where it sees this alone. */
 	__sync_lock_test_and_set(&c->came, 1);
 	/* Who found no grant, and had no turn, is before those who had one. */
@@ -255,53 +257,81 @@ int fl_bandwidth_end(struct task_struct *p __arg_trusted, struct task_ctx *tctx 
 	return 0;
 }
 
-/* Let @p go, which @it is at: to an idle CPU or to the queue of its own. True if it went. */
-static __always_inline bool release(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-				    struct task_ctx *tctx, u64 now)
+/*
+ * Where @p goes, which is throttled by @slot: to an idle CPU, to the queue of its own, or to wait
+ * for the quota of a cgroup above. FL_NONE: it stays, as it does unless it @may go, is late, or
+ * goes on in any case.
+ */
+__noinline u64 fl_bandwidth_goal(struct task_struct *p __arg_trusted,
+				 struct task_ctx *tctx __arg_nonnull, u32 slot, bool may, u64 now)
 {
+	bool late = is_late(tctx->waiting_since, now, tunables.starve_ms * 1000 * FL_USEC);
 	s32 cpu = scx_bpf_task_cpu(p), idle;
-	u64 vclock = fl_cpu(cpu)->vclock;
+	s64 grace = grace_of(p, tctx);
+	u32 above;
 
+	if (!late) {
+		if (!may && !grace)
+			return FL_NONE;
+		above = fl_bandwidth_level(slot, grace, now);
+		if (above)
+			return above == slot ? FL_NONE : fl_throttled(above);
+	}
 	/* The kernel finds it another CPU (fl_drain()). */
 	if (READ_ONCE(fl_cpu(cpu)->offline))
-		return scx_bpf_dsq_move(it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		return SCX_DSQ_LOCAL_ON | cpu;
 	idle = fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
-	if (idle >= 0) {
-		bool moved = scx_bpf_dsq_move(it, p, SCX_DSQ_LOCAL_ON | idle, 0);
+	return idle >= 0 ? SCX_DSQ_LOCAL_ON | idle : fl_queue(cpu);
+}
 
-		fl_kick(idle, SCX_KICK_IDLE);
-		return moved;
+/* Its place in the queue @goal: on the clock of its CPU, or as long as it waits. */
+__noinline u64 fl_bandwidth_key(struct task_struct *p __arg_trusted,
+				struct task_ctx *tctx __arg_nonnull, u64 goal)
+{
+	if (goal & FL_LIMIT_BIT)
+		return p->scx.dsq_vtime;
+	return fl_cpu(goal)->vclock + vtime_charge(fl_request(tctx), tctx->weight);
+}
+
+/* A task came to @goal: who is to take it from there is told. */
+__noinline int fl_bandwidth_went(u64 goal, u64 now)
+{
+	struct limit_ctx *c;
+
+	if (goal & SCX_DSQ_LOCAL_ON) {
+		fl_kick(goal & (FL_MAX_CPUS - 1), SCX_KICK_IDLE);
+	} else if (goal & FL_LIMIT_BIT) {
+		c = fl_limit(goal);
+		__sync_lock_test_and_set(&c->came, 1);
+		return arm(in_range(goal, FL_MAX_SHARES), c->b.refill_at, now);
+	} else {
+		fl_cpu(goal)->released = true;
+		fl_mark_work(goal);
+		/* It may have gone idle since it was looked at. */
+		if (!fl_is_busy(goal))
+			fl_kick(goal, SCX_KICK_IDLE);
 	}
-	scx_bpf_dsq_move_set_vtime(it, vclock + vtime_charge(fl_request(tctx), tctx->weight));
-	if (!scx_bpf_dsq_move_vtime(it, p, fl_queue(cpu), 0))
-		return false;
-	fl_cpu(cpu)->released = true;
-	fl_mark_work(cpu);
-	/* It may have gone idle since it was looked at. */
-	if (!fl_is_busy(cpu))
-		fl_kick(cpu, SCX_KICK_IDLE);
-	return true;
+	fl_count(unthrottled);
+	return 0;
 }
 
 static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)
 {
 	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), next = FL_NONE;
-	u64 starves = tunables.starve_ms * 1000 * FL_USEC;
-	u32 slot = *key, above;
-	u64 batch;
-	s64 grace;
-	bool late;
+	u32 slot = *key, came;
 	struct limit_ctx *c = fl_limit(slot);
-	u32 came = __sync_lock_test_and_set(&c->came, 0);
 	struct task_struct *p;
 	struct task_ctx *tctx;
+	u64 goal;
+	bool moved;
 
+	came = __sync_lock_test_and_set(&c->came, 0);
 	fl_count(timer_fire);
-	if (c->b.quota)
-		refill(slot, c, now);
+	fl_bandwidth_refill(slot, now);
 	t->seen = 0;
 	t->went = 0;
-	batch = c->b.quota ? bandwidth_batch(READ_ONCE(c->b.left), RELEASE_BATCH) : RELEASE_BATCH;
+	t->batch = c->b.quota ? bandwidth_batch(READ_ONCE(c->b.left), RELEASE_BATCH) :
+				RELEASE_BATCH;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, fl_throttled(slot), 0) {
 		if (++t->seen > RELEASE_LOOK)
@@ -309,42 +339,34 @@ static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)
 		tctx = fl_task(p);
 		if (!tctx)
 			continue;
-		late = is_late(tctx->waiting_since, now, starves);
-		grace = grace_of(p, tctx);
-		/* One behind it may be late, or have been killed. */
-		if (t->went >= batch && !late && !grace) {
-			next = batch ? now + RELEASE_NS : c->b.refill_at;
+		goal = fl_bandwidth_goal(p, tctx, slot, t->went < t->batch, now);
+		if (goal == FL_NONE)
 			continue;
+		if (goal & SCX_DSQ_LOCAL_ON) {
+			moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, goal, 0);
+		} else {
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER,
+						   fl_bandwidth_key(p, tctx, goal));
+			moved = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, goal, 0);
 		}
-		above = late ? 0 : fl_bandwidth_level(slot, grace, now);
-		if (above == slot) {
-			next = c->b.refill_at;
-			continue;
-		}
-		t->went++;
-		if (above) {
-			__sync_lock_test_and_set(&fl_limit(above)->came, 1);
-			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_throttled(above), 0);
-			arm(above, fl_limit(above)->b.refill_at, now);
-		} else if (release(BPF_FOR_EACH_ITER, p, tctx, now)) {
-			fl_count(unthrottled);
-		}
+		t->went += moved;
+		/* An idle CPU that was claimed in vain goes back to idle by that. */
+		fl_bandwidth_went(goal, now);
 	}
 	bpf_rcu_read_unlock();
-	/* One is on its way here. */
-	if (came && !t->seen)
-		next = lesser(next, now + RELEASE_NS);
-	if (next == FL_NONE || (c->since && READ_ONCE(c->b.left) > 0)) {
-		c->waited_ns += c->since ? elapsed(c->since, now) : 0;
-		c->since = next == FL_NONE ? 0 : now;
-	}
+	/* Those beyond a batch need not wait for the next period; or one is on its way here. */
+	if (t->seen > t->went)
+		next = t->batch && t->went >= t->batch ? now + RELEASE_NS : c->b.refill_at;
+	else if (came && !t->seen)
+		next = now + RELEASE_NS;
+	c->waits = next != FL_NONE;
 	if (next != FL_NONE)
 		arm(slot, next, now);
 	return 0;
 }
 
-/* From ops.init, as the timers of parked tasks are. */
-int fl_bandwidth_init(u32 slot)
+/* As the timers of parked tasks are, and with the queue of the throttled ones. */
+__noinline int fl_bandwidth_init_slot(u32 slot)
 {
 	struct bandwidth_timer *t = bpf_map_lookup_elem(&bandwidth_timers, &slot);
 
@@ -352,4 +374,20 @@ int fl_bandwidth_init(u32 slot)
 		return -ENOENT;
 	bpf_timer_init(&t->timer, &bandwidth_timers, CLOCK_MONOTONIC);
 	return bpf_timer_set_callback(&t->timer, period_fire);
+}
+
+/* From ops.init. */
+int fl_bandwidth_init(void)
+{
+	int err = 0;
+	u32 slot;
+
+	bpf_for(slot, 0, shares_cgroups ? FL_MAX_SHARES : 0) {
+		err = scx_bpf_create_dsq(fl_throttled(slot), -1);
+		if (!err)
+			err = fl_bandwidth_init_slot(slot);
+		if (err)
+			break;
+	}
+	return err;
 }

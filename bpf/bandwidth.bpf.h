@@ -16,7 +16,7 @@ bool fl_bandwidth_go_on(struct task_struct *p __arg_trusted, struct task_ctx *tc
 			u64 now);
 int fl_bandwidth_end(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     u64 now);
-int fl_bandwidth_init(u32 slot);
+int fl_bandwidth_init(void);
 
 /* True if any cgroup has a quota. Without --cgroups a constant to the verifier. */
 static __always_inline bool fl_is_limited(void)

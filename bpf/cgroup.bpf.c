@@ -443,7 +443,7 @@ static void sweep(void)
 
 		slot = in_range(slot + 1, FL_MAX_SHARES);
 		c = fl_cgroup(slot);
-		if (READ_ONCE(c->refs) != 1 ||
+		if (READ_ONCE(c->refs) != 1 || !fl_limit_is_open(slot) ||
 		    !__sync_bool_compare_and_swap(&c->refs, 1, CGROUP_DEAD))
 			continue;
 		task_group = c->task_group;

@@ -20,6 +20,19 @@ int fl_limit_forget(u32 slot)
 	return 0;
 }
 
+/*
+ * True if the cgroup in @slot has its quota in full, or none: only then it may be forgotten, or
+ * tasks that leave it and come back would have it anew.
+ */
+bool fl_limit_is_open(u32 slot)
+{
+	const struct bandwidth *b = &fl_limit(slot)->b;
+	u64 n = bandwidth_periods(b->refill_at, scx_bpf_now(), b->period);
+
+	return !b->quota ||
+	       b->left + bandwidth_refill(b->left, n, b->quota, b->burst) >= (s64)b->quota;
+}
+
 /* Take over the quota that @task_group, of @slot, has now. Nothing is gained by writing it anew. */
 int fl_limit_read(u32 slot, u64 task_group)
 {
@@ -42,10 +55,9 @@ int fl_limit_read(u32 slot, u64 task_group)
 				     -bandwidth_excess(READ_ONCE(c->b.left), quota, c->b.burst));
 		return 0;
 	}
-	c->id = BPF_CORE_READ(tg, css.cgroup, kn, id);
 	c->b.refill_at = now + c->b.period;
 	c->b.left = quota;
-	c->since = 0;
+	c->waits = false;
 	__sync_fetch_and_add(&nr_limited, 1);
 	return 0;
 }

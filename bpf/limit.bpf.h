@@ -9,12 +9,9 @@
 /* Of a cgroup, by its slot. */
 struct limit_ctx {
 	struct bandwidth b;
-	u32 came;      /* 1: a task was throttled since the timer looked */
-	u64 since;     /* tasks wait for the quota since then, 0 none */
-	u64 id;        /* inode of its folder */
-	u64 times;     /* periods in which it was used up */
-	u64 waited_ns; /* for how long tasks waited for it, in all */
-} __attribute__((aligned(128)));
+	u32 came;   /* 1: a task was throttled since the timer looked */
+	bool waits; /* tasks wait for the quota */
+} __attribute__((aligned(64)));
 
 extern struct limit_ctx limits[FL_MAX_SHARES];
 /* How many cgroups have a quota. */
@@ -24,5 +21,6 @@ extern volatile u32 nr_limited;
 
 int fl_limit_read(u32 slot, u64 task_group);
 int fl_limit_forget(u32 slot);
+bool fl_limit_is_open(u32 slot);
 
 #endif /* __FREQLOCK_LIMIT_BPF_H */

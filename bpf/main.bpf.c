@@ -438,7 +438,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 {
-	u32 cpu, slot;
+	u32 cpu;
 	int err;
 
 	begin_ticks();
@@ -449,12 +449,10 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 		scx_bpf_error("cannot set up cgroups: %d", err);
 		return err;
 	}
-	bpf_for(slot, 0, shares_cgroups ? FL_MAX_SHARES : 0) {
-		err = scx_bpf_create_dsq(fl_throttled(slot), -1) ?: fl_bandwidth_init(slot);
-		if (err) {
-			scx_bpf_error("cannot set up quotas of cgroups: %d", err);
-			return err;
-		}
+	err = fl_bandwidth_init();
+	if (err) {
+		scx_bpf_error("cannot set up quotas of cgroups: %d", err);
+		return err;
 	}
 	bpf_for(cpu, 0, nr_cpus) {
 		err = scx_bpf_create_dsq(fl_queue(cpu), -1);

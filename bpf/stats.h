@@ -123,6 +123,7 @@ STAT(cgroup_full, cgroup, "Times that a cgroup found no slot: its tasks count as
 STAT(cgroup_pass, cgroup, "Times that the weights of cgroups' tasks were worked out")
 STAT(throttled, cgroup, "Tasks put aside, as the quota of their cgroup or of one above it was used up")
 STAT(unthrottled, cgroup, "Tasks let go after that")
+STAT(quota_used_up, cgroup, "Periods in which tasks waited for a quota that was used up")
 
 /* CPUs. */
 STAT(cpu_came, cpu, "CPUs that came online")

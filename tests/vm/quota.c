@@ -238,6 +238,8 @@ static void burst_body(int i)
 
 	(void)i;
 	enter(dir());
+	/* That it is there is seen when it runs. */
+	sleep_us(1000);
 	sleep_us(number("ms", 1000) * 1000);
 	for (last = now_ns(); (at = now_ns()) - last < GAP_NS; last = at)
 		look_at_clock(&board->seat[0]);

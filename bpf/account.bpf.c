@@ -25,6 +25,7 @@
 #include "freq.bpf.h"
 #include "graph.bpf.h"
 #include "place.bpf.h"
+#include "policy/balance.h"
 #include "policy/graph.h"
 #include "policy/learn.h"
 #include "policy/profile.h"
@@ -346,7 +347,7 @@ int look_at_cpus(void *ctx)
 		state->util = cctx->util;
 		state->running = cctx->running;
 		state->warm = fl_is_warm(cpu, now);
-		state->queued = cctx->queued_work;
+		state->queued = queued_ns(cctx->queued_work);
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "freqlock.bpf.h"
 #include "choose.bpf.h"
 #include "freq.bpf.h"
+#include "policy/balance.h"
 #include "policy/finish.h"
 #include "policy/learn.h"
 #include "policy/modes.h"
@@ -98,8 +99,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 			leave = pl->leave_ns;
 		else if (since && cctx->leave_at)
 			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
-		c.wait = finish_wait(rest, leave, cctx->running_slice, READ_ONCE(cctx->queued_work),
-				     speed);
+		c.wait = finish_wait(rest, leave, cctx->running_slice,
+				     queued_ns(READ_ONCE(cctx->queued_work)), speed);
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}

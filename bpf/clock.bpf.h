@@ -8,10 +8,11 @@
 
 #include "freqlock.bpf.h"
 #include "cgroup.bpf.h"
+#include "policy/balance.h"
 #include "policy/deadline.h"
 #include "policy/learn.h"
 
-/* Take @tctx out of the work that waits on the CPU where it was queued. */
+/* Take @tctx out of the work and weights that wait on the CPU where it was queued. */
 static inline void queued_remove(struct task_ctx *tctx)
 {
 	if (tctx->queued_cpu < 0)
@@ -25,7 +26,7 @@ static inline void queued_add(struct task_ctx *tctx, s32 cpu)
 	u64 work = tctx->burst ?: LEARN_UNKNOWN_BURST_NS, slice = fl_slice(tctx);
 
 	queued_remove(tctx);
-	tctx->queued_work = work < slice ? work : slice;
+	tctx->queued_work = queued_entry(work < slice ? work : slice, tctx->weight);
 	tctx->queued_cpu = cpu;
 	__sync_fetch_and_add(&fl_cpu(cpu)->queued_work, tctx->queued_work);
 }

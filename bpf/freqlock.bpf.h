@@ -183,7 +183,7 @@ struct cpu_ctx {
 	u64 rent_at;   /* ... as of then ... */
 	u64 rent_life; /* ... for so long: finish_rent() */
 	/* Its queues: clock.bpf.h, queue.bpf.c. */
-	u64 queued_work;
+	u64 queued_work; /* and weights: policy/balance.h */
 	u64 next_balance;
 	/* Turns: late.bpf.c. */
 	u64 next_look; /* for late tasks in its queue */

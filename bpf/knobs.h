@@ -26,7 +26,7 @@ KNOB(slice_us, "us", 4000, 100, 100000, task, "Time slice: how long a task runs 
 KNOB(lag_us, "us", 8000, 0, 1000000, live, "Most CPU time of credit or debt that a task takes along when it sleeps or changes CPU, at the weight of nice 0")
 KNOB(preempt_margin_us, "us", 100, 0, 100000, live, "A waking task preempts a running one when its virtual deadline is earlier by more than this")
 KNOB(preempt_after_us, "us", 100, 0, 100000, live, "A running task is not preempted by a waking one before it ran this long for each task on its CPU, or for its slice; less if it weighs less than that one")
-KNOB(balance_us, "us", 4000, 500, 1000000, live, "How often a busy CPU looks for a longer queue to take a task from")
+KNOB(balance_us, "us", 4000, 500, 1000000, live, "How often a busy CPU looks for one with more weight to run, to take a task from it")
 KNOB(rotate_us, "us", 8000, 1000, 10000000, live, "A busy CPU takes a task that waits elsewhere if that one got less CPU time recently, for its weight, than the one it runs, by this much of its own, so that the tasks of unequal queues take turns")
 KNOB(starve_ms, "ms", 4000, 10, 20000, live, "A queued task runs within this time, whatever its nice value and however many others there are: after 30 s the kernel would end the scheduler")
 KNOB(weight_min, "weight", 1, 1, 88761, task, "Least weight that a task has, whatever its nice value; 1024 is that of nice 0, and each step of nice a factor of 1.25")

@@ -123,7 +123,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		/* Tasks that all sleep before their slices are over are balanced here. */
 		if (!wakee && cctx->last_stop >= cctx->next_balance &&
-		    fl_balance(cpu, cctx->last_stop, false, 0))
+		    fl_balance(cpu, cctx->last_stop, 0))
 			return;
 		if (!fl_take_own(cpu))
 			fl_steal(cpu);
@@ -160,7 +160,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	if (tctx && tctx->run_start)
 		vtime_run(tctx, now);
 	/* The task that preempts @prev is not to wait for another one that comes in its stead. */
-	if (!wakee && fl_balance(cpu, now, true, tctx ? tctx->served : 0))
+	if (!wakee && fl_balance(cpu, now, tctx ? tctx->served : 0))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {

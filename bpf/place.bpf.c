@@ -9,6 +9,7 @@
 #include "place.bpf.h"
 #include "choose.bpf.h"
 #include "freq.bpf.h"
+#include "policy/balance.h"
 #include "policy/learn.h"
 #include "policy/speed.h"
 
@@ -417,7 +418,7 @@ static s32 beside(struct task_struct *p, s32 cpu)
 		if (i >= order->nr)
 			break;
 		other = order->cpu[in_range(i, FL_MAX_CPUS)];
-		work = READ_ONCE(fl_cpu(other)->queued_work);
+		work = queued_ns(READ_ONCE(fl_cpu(other)->queued_work));
 		if (work >= least || !fl_allowed(p, other) || fl_is_taken(other))
 			continue;
 		least = work;

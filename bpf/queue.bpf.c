@@ -2,13 +2,14 @@
 /*
  * Which queue a CPU takes its next task from: its own by deadline, then, when
  * it would idle, the nearest CPU that has one to spare; and, when it is busy,
- * now and then the longest queue near it.
+ * now and then from the CPU near it that has most weight to run.
  */
 #include "freqlock.bpf.h"
 #include "queue.bpf.h"
 #include "choose.bpf.h"
 #include "kick.bpf.h"
 #include "place.bpf.h"
+#include "policy/balance.h"
 #include "policy/deadline.h"
 #include "policy/groups.h"
 #include "policy/modes.h"
@@ -17,7 +18,9 @@
 #define BALANCE_CPUS 16
 /* Added to the length of a queue whose CPU a real-time task has. */
 #define TAKEN_TASKS (1 << 20)
-/* Tasks scanned at the head of a queue for one that an idle CPU may run. */
+/* Added to the load of such a CPU. */
+#define TAKEN_LOAD (1ULL << 40)
+/* Tasks scanned at the head of a queue for one that another CPU may run. */
 #define CALL_TASKS 16
 
 /* Tasks parked at @cpu; the look into the queue is saved where none can be. */
@@ -104,6 +107,17 @@ static s32 nr_waiting(s32 cpu)
 static bool take_waiting(s32 from)
 {
 	return take_late(from) || scx_bpf_dsq_move_to_local(fl_queue(from), 0);
+}
+
+/* The weights of all tasks that are to run on @cpu, parked ones included. */
+static u64 load_of(s32 cpu)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 load = queued_weight(READ_ONCE(cctx->queued_work));
+
+	if (fl_is_busy(cpu))
+		return load + load_weight(cctx->running_weight);
+	return fl_is_taken(cpu) ? load + TAKEN_LOAD : load;
 }
 
 /*
@@ -276,30 +290,81 @@ u64 fl_served_next(u64 queue, u64 now)
 }
 
 /*
+ * True if one of the first tasks in @queue, of another CPU, may run on @cpu, weighs less than @room
+ * and has waited for @waited ns; if @take, it does from now on. Its affinity may change
+ * meanwhile: see take_here() in donate.bpf.c.
+ */
+bool fl_fits(s32 cpu, u64 queue, u64 room, u64 waited, bool take)
+{
+	u64 now = scx_bpf_now();
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	bool fits = false;
+	u32 seen = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++seen > CALL_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx || load_weight(tctx->weight) >= room || fl_is_pinned(p) ||
+		    !fl_allowed(p, cpu) || elapsed(tctx->waiting_since, now) < waited)
+			continue;
+		fits = !take || scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		if (fits)
+			break;
+	}
+	return fits;
+}
+
+/*
  * What a CPU sees as it looks for a task to take. Its own, and with interrupts off: in memory
  * and not in registers, which the verifier would follow through each turn of the loop.
  */
 static struct crowd {
-	u64 least;   /* fl_served_next() of the task that got least ... */
-	s32 behind;  /* ... and where that is */
-	s32 longest; /* tasks in the longest queue ... */
-	s32 from;    /* ... and where that is */
+	u64 here;     /* its own load */
+	u64 least;    /* fl_served_next() of the task that got least ... */
+	s32 behind;   /* ... and where that is */
+	s32 from;     /* where the load is heaviest, of CPUs with a task that fits here, ... */
+	u64 heaviest; /* ... and that load */
+	u64 waited;   /* for how long that task has to have waited */
 } crowds[FL_MAX_CPUS];
 
 #define crowd_of(cpu) (&crowds[(u32)(cpu) & (FL_MAX_CPUS - 1)])
 
+/*
+ * How long a task at @from has to have waited before @cpu takes it: to another node as long as
+ * that costs (rent or buy), so that at worst waiting and crossing cost twice the cheaper one.
+ */
+static u64 waits_before(s32 cpu, s32 from)
+{
+	struct cpu_topo a = *(struct cpu_topo *)fl_topo(cpu);
+	struct cpu_topo b = *(struct cpu_topo *)fl_topo(from);
+
+	return topo_distance(&a, &b, false) == FL_FAR ? tunables.migrate_far_ns : 0;
+}
+
+/* A task of the late ones at @from or of the others, as fl_fits() has it. */
+static bool fits_from(s32 cpu, s32 from, u64 room, u64 waited, bool take)
+{
+	return (fl_cpu(from)->late && fl_fits(cpu, fl_late(from), room, waited, take)) ||
+	       fl_fits(cpu, fl_queue(from), room, waited, take);
+}
+
 int fl_crowd_look(s32 cpu, s32 other, u64 now)
 {
 	struct crowd *crowd = crowd_of(cpu);
-	u64 got;
-	s32 n;
+	u64 got, load, room, waited;
 
-	n = nr_waiting(other);
-	if (n <= 0)
+	if (nr_waiting(other) <= 0)
 		return 0;
-	if (n > crowd->longest) {
-		crowd->longest = n;
+	load = load_of(other);
+	room = balance_room(load, crowd->here);
+	waited = waits_before(cpu, other);
+	if (room && load > crowd->heaviest &&
+	    (room >= TAKEN_LOAD || fits_from(cpu, other, room, waited, false))) {
+		crowd->heaviest = load;
 		crowd->from = other;
+		crowd->waited = waited;
 	}
 	got = fl_served_next(fl_queue(other), now);
 	if (got < crowd->least) {
@@ -329,15 +394,25 @@ int fl_crowd_group(s32 cpu, u32 group, u32 left, u64 now)
 	return left;
 }
 
+/* Of the CPU that @cpu found to have the heaviest load. */
+static bool take_excess(s32 cpu, const struct crowd *crowd)
+{
+	u64 room = balance_room(crowd->heaviest, crowd->here);
+
+	if (room >= TAKEN_LOAD)
+		return take_waiting(crowd->from);
+	return fits_from(cpu, crowd->from, room, crowd->waited, true);
+}
+
 /*
- * @cpu picks a task while others wait; one that @runs there got @served recently. If another
- * CPU has two tasks more, take one of them. Else take one that got less than that by
- * rotate_us of its own time, so that tasks of unequal queues take turns at being one too
- * many: what any two of them got differs by no more than that then, and the shares of who
+ * @cpu picks a task while others wait; one that runs there got @served recently. If another
+ * CPU's load is greater by more than the weight of a task there, take that. Else take one that got
+ * less than that by rotate_us of its own time, so that tasks of unequal queues take turns at being
+ * one too many: what any two of them got differs by no more than that then, and the shares of who
  * runs for long differ by rotate_us in the time in which it fades (4.3 s), as far as
  * affinities allow.
  */
-bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
+bool fl_balance(s32 cpu, u64 now, u64 served)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 own = fl_topo(cpu)->group, nr = nr_groups, left = BALANCE_CPUS, group, i;
@@ -346,7 +421,8 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 	if (now < cctx->next_balance)
 		return false;
 	cctx->next_balance = now + tunables.balance_us * FL_USEC;
-	crowd->longest = 0;
+	crowd->here = load_of(cpu);
+	crowd->heaviest = 0;
 	crowd->least = FL_NONE;
 	bpf_for(i, 0, nr) {
 		group = nth_group(own, nr, i);
@@ -355,9 +431,7 @@ bool fl_balance(s32 cpu, u64 now, bool runs, u64 served)
 		if (!left)
 			break;
 	}
-	/* They may all be bound to their CPU. */
-	if (crowd->longest > nr_waiting(cpu) + (s32)fl_nr_parked(cpu) + runs &&
-	    take_waiting(crowd->from)) {
+	if (crowd->heaviest && take_excess(cpu, crowd)) {
 		fl_count(balance);
 		return true;
 	}

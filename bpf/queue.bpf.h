@@ -22,7 +22,7 @@ extern struct group_work group_works[FL_MAX_GROUPS];
 
 bool fl_take_own(s32 cpu);
 bool fl_steal(s32 cpu);
-bool fl_balance(s32 cpu, u64 now, bool runs, u64 served);
+bool fl_balance(s32 cpu, u64 now, u64 served);
 bool fl_call_idle(s32 cpu, u64 now);
 u64 fl_head_deadline(s32 cpu);
 u32 fl_nr_parked(s32 cpu);

@@ -189,8 +189,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		left = bandwidth_turn(tctx->granted, left);
 	scx_bpf_task_set_slice(prev, left);
 	cctx->turn_ends = 0;
-	if ((head != FL_NONE || (tctx && fl_is_granted(tctx))) &&
-	    slice_misses_ticks(left, tick_ns))
+	if ((head != FL_NONE || (tctx && fl_is_granted(tctx))) && slice_misses_ticks(left, tick_ns))
 		fl_end_turn(cpu, now, left);
 }
 

@@ -248,8 +248,7 @@ bool fl_steal(s32 cpu)
 	s32 sibling = fl_topo(cpu)->sibling;
 
 	clear_work(cpu);
-	if (sibling >= 0 && somebody_waits(sibling) &&
-	    fl_steal_from(cpu, sibling, scx_bpf_now()))
+	if (sibling >= 0 && somebody_waits(sibling) && fl_steal_from(cpu, sibling, scx_bpf_now()))
 		return true;
 	bpf_for(i, 0, nr) {
 		group = nth_group(own, nr, i);

@@ -87,7 +87,22 @@ static u64 parent_of(u64 task_group)
 	return (u64)BPF_CORE_READ((struct task_group *)task_group, parent);
 }
 
-/* One more task or child has the cgroup in @slot; false if that is free, or about to be. */
+/* Nothing that is known of another one counts for the cgroup in @c. */
+static void forget(struct cgroup_ctx *c)
+{
+	c->idle = false;
+	c->scale = CGROUP_ONE;
+	c->own = (struct cgroup_member){ .correction = CGROUP_ONE };
+	c->all = (struct cgroup_member){ .correction = CGROUP_ONE };
+	c->pool = (struct cgroup_pool){};
+	c->longest = 0;
+	__builtin_memset(&c->fading, 0, sizeof(c->fading));
+}
+
+/*
+ * One more task or child has the cgroup in @slot; false if that is free, or about to be. One that
+ * had none may be a new one at the address of the one before, whose corrections are not its own.
+ */
 static bool get(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
@@ -97,8 +112,11 @@ static bool get(u32 slot)
 		if (!refs || refs == CGROUP_DEAD)
 			return false;
 		seen = __sync_val_compare_and_swap(&c->refs, refs, refs + 1);
-		if (seen == refs)
+		if (seen == refs) {
+			if (refs == 1)
+				forget(c);
 			return true;
+		}
 		refs = seen;
 	}
 	return false;
@@ -143,13 +161,7 @@ static u32 find(u64 task_group)
 	c = fl_cgroup(slot);
 	c->parent = 0;
 	c->linked = false;
-	c->idle = false;
-	c->scale = CGROUP_ONE;
-	c->own = (struct cgroup_member){ .correction = CGROUP_ONE };
-	c->all = (struct cgroup_member){ .correction = CGROUP_ONE };
-	c->pool = (struct cgroup_pool){};
-	c->longest = 0;
-	__builtin_memset(&c->fading, 0, sizeof(c->fading));
+	forget(c);
 	c->task_group = task_group;
 	/* Another CPU may do the same: one of both gives its slot back, and tries again. */
 	if (bpf_map_update_elem(&cgroup_slots, &task_group, &slot, BPF_NOEXIST)) {

@@ -289,9 +289,10 @@ u64 fl_served_next(u64 queue, u64 now)
 }
 
 /*
- * True if one of the first tasks in @queue, of another CPU, may run on @cpu, weighs less than @room
- * and has waited for @waited ns; if @take, it does from now on. Its affinity may change
- * meanwhile: see take_here() in donate.bpf.c.
+ * True if the first task in @queue, of another CPU, that may run on @cpu weighs less than @room and
+ * has waited for @waited ns; if @take, it runs there now. Not one behind it: that has
+ * no turn yet, and light tasks would have one each time loads differ by their weight. Its
+ * affinity may change meanwhile: see take_here() in donate.bpf.c.
  */
 bool fl_fits(s32 cpu, u64 queue, u64 room, u64 waited, bool take)
 {
@@ -305,12 +306,13 @@ bool fl_fits(s32 cpu, u64 queue, u64 room, u64 waited, bool take)
 		if (++seen > CALL_TASKS)
 			break;
 		tctx = fl_task(p);
-		if (!tctx || load_weight(tctx->weight) >= room || fl_is_pinned(p) ||
-		    !fl_allowed(p, cpu) || elapsed(tctx->waiting_since, now) < waited)
+		if (!tctx || fl_is_pinned(p) || !fl_allowed(p, cpu))
 			continue;
-		fits = !take || scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-		if (fits)
-			break;
+		fits = load_weight(tctx->weight) < room &&
+		       elapsed(tctx->waiting_since, now) >= waited;
+		if (fits && take)
+			fits = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		break;
 	}
 	return fits;
 }

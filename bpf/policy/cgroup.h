@@ -28,6 +28,7 @@
 enum {
 	CGROUP_UNIT_SHIFT = 26,      /* of what a unit of weight is worth */
 	CGROUP_MEAN_SHIFT = 12,      /* bits of that which sums leave out */
+	CGROUP_CLAIM_SHIFT = 6,      /* bits of a claim which the mean leaves out */
 	CGROUP_ONE_SHIFT = 16,       /* a correction or a scale of 1 */
 	CGROUP_ACTIVE = 1024,        /* was active all the time */
 	CGROUP_WEIGHT_MAX = 1 << 18, /* kernel/sched/fair.c, MAX_SHARES */
@@ -233,10 +234,16 @@ static inline u64 cgroup_mass(u64 claim, u64 unit)
 	return claim * (lesser(unit, 1ULL << 47) >> CGROUP_MEAN_SHIFT) >> 20;
 }
 
-/* A scale, by its @unit, the sum of mass() over all cgroups and that of their own @claims. */
+/*
+ * A scale, by its @unit, the sum of mass() over all cgroups and that of their own @claims. A task
+ * of nice 0 claims 2^20: some bits of that are needed, or a cgroup alone had a scale of 3/4
+ * with 3.9 of them.
+ */
 static inline u64 cgroup_scale(u64 unit, u64 mass, u64 claims)
 {
-	u64 mean = mass / greater(claims >> 20, 1) << CGROUP_MEAN_SHIFT;
+	u64 mean = (lesser(mass, 1ULL << 49) << (20 - CGROUP_CLAIM_SHIFT)) /
+			   greater(claims >> CGROUP_CLAIM_SHIFT, 1)
+		   << CGROUP_MEAN_SHIFT;
 
 	return greater((lesser(unit, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(mean, 1), 1);
 }
@@ -252,10 +259,12 @@ static inline u64 cgroup_steady(u64 scale, u64 due)
 	return off > scale >> CGROUP_STEADY_SHIFT ? due : scale;
 }
 
-/* A task's @weight in a cgroup of @scale. */
+/* A task's @weight in a cgroup of @scale, rounded: small weights are a few units. */
 static inline u64 cgroup_scaled(u64 weight, u64 scale)
 {
-	return greater(weight * lesser(scale, 1ULL << 40) >> CGROUP_ONE_SHIFT, 1);
+	u64 scaled = weight * lesser(scale, 1ULL << 40) + CGROUP_ONE / 2;
+
+	return greater(scaled >> CGROUP_ONE_SHIFT, 1);
 }
 
 #endif /* __FREQLOCK_POLICY_CGROUP_H */

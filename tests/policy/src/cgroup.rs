@@ -335,6 +335,21 @@ proptest! {
     }
 
     #[test]
+    fn the_mean_is_exact_whatever_part_of_the_time_tasks_are_active(
+        weight in prop_oneof![Just(1024u64), 15..=88_761u64], permille in 100..=16_000u64, rate in 1u64 << 25..1 << 30
+    ) {
+        // One group with a quarter of a CPU or more, and a tenth of a task up to 16 of them.
+        let claim = weight * 1024 * permille / 1000;
+        let unit = (rate << sys::CGROUP_UNIT_SHIFT) / claim;
+        let mass = policy!(cgroup_mass(claim, unit));
+        let scale = policy!(cgroup_scale(unit, mass, claim));
+        prop_assert!(scale.abs_diff(ONE) <= ONE / 16, "{} of {}", scale, ONE);
+        if weight >= 1024 {
+            prop_assert!(scale.abs_diff(ONE) <= ONE / 256, "{} of {}", scale, ONE);
+        }
+    }
+
+    #[test]
     fn alone_a_group_changes_nothing(weight in 1..=10_000u64, tasks in prop::collection::vec(task(), 1..6)) {
         let root = Group { parent: 0, weight: 100, tasks: vec![] };
         let tree = vec![root, Group { parent: 0, weight, tasks }];

@@ -2,7 +2,7 @@
 /*
  * The quotas of cgroups as they stand in the kernel, cpu.max and cpu.max.burst of version 2 and
  * cpu.cfs_quota_us and so on of version 1 alike: all kernels keep them in struct task_group, so
- * that no kernel need tell of them, nor the agent.
+ * that neither ops of the kernel nor the agent are needed for them.
  */
 #include "freqlock.bpf.h"
 #include "limit.bpf.h"

@@ -14,8 +14,8 @@
  * 4. A task that holds a lock for which others wait goes on where nothing is left, up to a debt
  *    of pi_budget_us. One that dies does in any case, and one that was preempted as it read under
  *    RCU: all that waits for RCU waits for it. And one that was throttled for half of starve_ms
- * has a turn, which ends as it begins: the kernel ends a scheduler that keeps a task waiting for 30
- * s, and a quota of 1 ms in a second may have hundreds of tasks.
+ *    has a turn, which ends as it begins: the kernel ends a scheduler that keeps a task waiting
+ *    for 30 s, and a quota of 1 ms in a second may have hundreds of tasks.
  *
  * Timers run without the lock of a task's run queue, and a task's affinity, cgroup or class may
  * change at any moment. So they write nothing in its context: a task that they queue adds nothing
@@ -32,11 +32,11 @@
 #include "queue.bpf.h"
 #include "policy/deadline.h"
 
-/* Tasks scanned, as many as late.bpf.c scans; those let go at a time, and how soon the next are, or
- * those for whom something was given back. */
+/* Tasks scanned, as many as late.bpf.c scans, and those let go at a time. */
 #define RELEASE_LOOK  4096
 #define RELEASE_BATCH 64
-#define RELEASE_NS    (1000 * FL_USEC)
+/* How soon the next are let go, or those for whom something was given back. */
+#define RELEASE_NS (1000 * FL_USEC)
 
 struct bandwidth_timer {
 	struct bpf_timer timer;
@@ -81,22 +81,32 @@ __noinline int fl_bandwidth_refill(u32 slot, u64 now)
 	return 0;
 }
 
+/* The quota of @slot, its periods begun, NULL if it has none. @slot is the one above then. */
+static __always_inline struct limit_ctx *step_up(u32 *slot, u64 now)
+{
+	struct limit_ctx *c = fl_limit(*slot);
+	u32 at = *slot;
+
+	*slot = fl_cgroup(at)->parent;
+	if (!c->b.quota)
+		return NULL;
+	fl_bandwidth_refill(at, now);
+	return c;
+}
+
 /* The first cgroup from @slot up whose quota is used up, with @grace ns of debt; else 0. */
 __noinline u32 fl_bandwidth_level(u32 slot, s64 grace, u64 now)
 {
 	struct limit_ctx *c;
-	u32 i;
+	u32 i, at;
 
 	bpf_for(i, 0, CGROUP_DEPTH) {
 		if (!slot)
 			break;
-		c = fl_limit(slot);
-		if (c->b.quota) {
-			fl_bandwidth_refill(slot, now);
-			if (bandwidth_is_used_up(READ_ONCE(c->b.left), grace))
-				return slot;
-		}
-		slot = fl_cgroup(slot)->parent;
+		at = slot;
+		c = step_up(&slot, now);
+		if (c && bandwidth_is_used_up(READ_ONCE(c->b.left), grace))
+			return at;
 	}
 	return 0;
 }
@@ -105,39 +115,44 @@ __noinline u32 fl_bandwidth_level(u32 slot, s64 grace, u64 now)
 __noinline int fl_bandwidth_add(u32 slot, s64 ns, u64 now)
 {
 	struct limit_ctx *c;
-	u32 i;
+	u32 i, at;
 
 	bpf_for(i, 0, CGROUP_DEPTH) {
 		if (!slot)
 			break;
-		c = fl_limit(slot);
-		if (c->b.quota) {
-			__sync_fetch_and_add(&c->b.left, ns);
-			/* Who found nothing left a moment ago may have this. */
-			if (ns > 0 && c->waits && READ_ONCE(c->b.left) > 0)
-				arm(slot, now + RELEASE_NS, now);
-		}
-		slot = fl_cgroup(slot)->parent;
+		at = slot;
+		c = step_up(&slot, now);
+		if (!c)
+			continue;
+		__sync_fetch_and_add(&c->b.left, ns);
+		/* Who found nothing left a moment ago may have this. */
+		if (ns > 0 && c->waits && READ_ONCE(c->b.left) > 0)
+			arm(at, now + RELEASE_NS, now);
 	}
 	return 0;
 }
 
-/* Take a grant for @want ns from all levels from @slot up: the least of theirs, 0 none. */
+/*
+ * Take a grant for @want ns from all levels from @slot up: the least of theirs, 0 none; FL_NONE if
+ * none of them has a quota.
+ */
 __noinline u64 fl_bandwidth_take(u32 slot, u64 want, u64 now)
 {
 	u32 i, from = slot;
+	bool limited = false;
 	struct limit_ctx *c;
 
 	bpf_for(i, 0, CGROUP_DEPTH) {
 		if (!slot)
 			break;
-		c = fl_limit(slot);
-		if (c->b.quota) {
-			fl_bandwidth_refill(slot, now);
-			want = bandwidth_grant(READ_ONCE(c->b.left), want);
-		}
-		slot = fl_cgroup(slot)->parent;
+		c = step_up(&slot, now);
+		if (!c)
+			continue;
+		limited = true;
+		want = bandwidth_grant(READ_ONCE(c->b.left), want);
 	}
+	if (!limited)
+		return FL_NONE;
 	if (want)
 		fl_bandwidth_add(from, -(s64)want, now);
 	return want;
@@ -188,6 +203,7 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 	u32 slot = fl_bandwidth_level(tctx->cgroup, grace_of(p, tctx), now);
 	struct limit_ctx *c = fl_limit(slot);
 
+	tctx->throttled_by = 0;
 	if (!slot || fl_cannot_kick())
 		return false;
 	vtime_sleep(tctx);
@@ -231,10 +247,10 @@ int fl_bandwidth_begin(struct task_struct *p __arg_trusted, struct task_ctx *tct
 bool fl_bandwidth_go_on(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 			u64 now)
 {
-	u64 want = fl_request(tctx);
-
 	fl_bandwidth_end(p, tctx, now);
-	tctx->granted = fl_bandwidth_take(tctx->cgroup, want, now);
+	tctx->granted = fl_bandwidth_take(tctx->cgroup, fl_request(tctx), now);
+	if (tctx->granted == FL_NONE)
+		return true;
 	/* Until it has stopped it runs on debt. */
 	tctx->granted_by = tctx->cgroup;
 	tctx->granted_at = p->se.sum_exec_runtime;

@@ -116,6 +116,7 @@ static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 since, u
 	/* What kept it from running was its quota, not others. */
 	if (since && !tctx->throttled_by)
 		tctx->waited += elapsed(since, now);
+	tctx->throttled_by = 0;
 }
 
 /* @tctx @ran until @now, after what it had waited: both count for its cgroup. */

@@ -103,6 +103,12 @@ static __always_inline bool is_about_to_be_taken(s32 cpu)
 	return rq && rq->nr_running > rq->scx.nr_running;
 }
 
+static __always_inline void take_any(s32 cpu)
+{
+	if (!fl_take_own(cpu))
+		fl_steal(cpu);
+}
+
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
@@ -125,8 +131,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		if (!wakee && cctx->last_stop >= cctx->next_balance &&
 		    fl_balance(cpu, cctx->last_stop, 0))
 			return;
-		if (!fl_take_own(cpu))
-			fl_steal(cpu);
+		take_any(cpu);
 		return;
 	}
 
@@ -153,8 +158,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (tctx && fl_is_limited() && !fl_bandwidth_go_on(prev, tctx, now)) {
 		/* Enqueued as well, and put aside. */
-		if (!fl_take_own(cpu))
-			fl_steal(cpu);
+		take_any(cpu);
 		return;
 	}
 	if (tctx && tctx->run_start)
@@ -259,7 +263,6 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 		fl_park_over(tctx, cpu, now);
 	}
 	fl_cgroup_picked(tctx, tctx->waiting_since, now);
-	tctx->throttled_by = 0;
 	if (fl_is_limited())
 		fl_bandwidth_begin(p, tctx, cpu, now);
 	tctx->waited_since = tctx->waiting_since;

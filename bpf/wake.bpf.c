@@ -351,7 +351,6 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	begin_enqueue(p, tctx, enq_flags);
 	mode = fl_policy(tctx)->mode;
-	tctx->throttled_by = 0;
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, now, enq_flags))
 		return;
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);

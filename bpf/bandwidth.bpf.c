@@ -208,7 +208,7 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 		return false;
 	vtime_sleep(tctx);
 	queued_remove(tctx);
-	fl_cgroup_count(tctx, 0);
+	fl_cgroup_count(tctx, 0, now);
 	tctx->flags &= ~FL_TASK_PARK;
 	tctx->throttled_by = slot;
 	tctx->waiting_since = now;

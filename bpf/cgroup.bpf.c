@@ -37,8 +37,8 @@
 /* Slots looked at for one that is free, and in each pass for those to be given back. */
 #define CGROUP_SCAN 64
 
-/* The longest wait is forgotten by so much in each pass. */
-#define CGROUP_LONGEST_SHIFT 6
+/* The longest turn is forgotten by so much in each pass. */
+#define CGROUP_TURN_SHIFT 6
 
 #define CGROUP_WORDS (FL_MAX_SHARES / 64)
 #define CGROUP_DEAD  (~0U)
@@ -92,10 +92,11 @@ static void forget(struct cgroup_ctx *c)
 {
 	c->idle = false;
 	c->scale = CGROUP_ONE;
+	c->newcomer = 0;
 	c->own = (struct cgroup_member){ .correction = CGROUP_ONE };
 	c->all = (struct cgroup_member){ .correction = CGROUP_ONE };
 	c->pool = (struct cgroup_pool){};
-	c->longest = 0;
+	c->turn = 0;
 	__builtin_memset(&c->fading, 0, sizeof(c->fading));
 }
 
@@ -206,35 +207,78 @@ static void link_up(u32 slot, u64 task_group)
 	}
 }
 
+static bool is_idle(u64 task_group)
+{
+	return BPF_CORE_READ((struct task_group *)task_group, idle) > 0;
+}
+
+static u64 weight_of(u64 task_group)
+{
+	return cgroup_weight(BPF_CORE_READ((struct task_group *)task_group, shares),
+			     is_idle(task_group));
+}
+
+static __always_inline bool is_root(const struct cgroup_ctx *c)
+{
+	return c == &cgroups[0];
+}
+
+/*
+ * The scale of the cgroup in @slot until a pass has seen it, 17 ms or more: with one of 1, a
+ * cgroup of weight 1 had a fifth more than its share in its first 5 s.
+ */
+__noinline int fl_cgroup_begin(u32 slot)
+{
+	struct cgroup_ctx *c = fl_cgroup(slot), *at = c, *above;
+	u64 scale = CGROUP_ONE;
+	u32 i;
+
+	bpf_for(i, 0, CGROUP_DEPTH) {
+		if (at->newcomer || is_root(at))
+			break;
+		above = fl_cgroup(at->parent);
+		/* Alone there it has all that its parent has. */
+		if (is_root(above) || above->refs > 2)
+			scale = cgroup_begin(weight_of(at->task_group), scale);
+		c->idle |= is_idle(at->task_group);
+		at = above;
+	}
+	c->scale = cgroup_scaled(lesser(scale, 1ULL << 23), at->newcomer ?: CGROUP_ONE);
+	return 0;
+}
+
 /* @p is in another cgroup than it was, or is new. */
-int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
+int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		     u64 now)
 {
 	u64 task_group = (u64)p->sched_task_group;
 	u64 counted = tctx->counted;
 	u32 slot = 0;
 
-	fl_cgroup_leave(tctx);
+	fl_cgroup_leave(tctx, now);
 	if (parent_of(task_group)) {
 		slot = find(task_group);
 		/* Among those of the root, until its next decision finds better. */
 		if (slot >= FL_MAX_SHARES) {
-			fl_cgroup_count(tctx, counted);
+			fl_cgroup_count(tctx, counted, now);
 			return 0;
 		}
 		link_up(slot, task_group);
+		if (!fl_cgroup(slot)->newcomer)
+			fl_cgroup_begin(slot);
 	}
 	tctx->cgroup = slot;
 	tctx->task_group = task_group;
-	fl_cgroup_count(tctx, counted);
+	fl_cgroup_count(tctx, counted, now);
 	return 0;
 }
 
 /* @tctx is in no cgroup but the root. */
-int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull)
+int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull, u64 now)
 {
 	u32 slot = tctx->cgroup;
 
-	fl_cgroup_count(tctx, 0);
+	fl_cgroup_count(tctx, 0, now);
 	tctx->cgroup = 0;
 	tctx->task_group = 0;
 	if (slot)
@@ -290,7 +334,8 @@ static __always_inline u64 taken(u64 *sum)
 __noinline int fl_cgroup_sum(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
-	u64 used = 0, runnable = 0, longest = 0;
+	u64 used = 0, runnable = 0;
+	struct cgroup_ctx *own;
 	s64 weight = 0;
 	u32 i;
 
@@ -300,27 +345,23 @@ __noinline int fl_cgroup_sum(u32 slot)
 		if (!sum)
 			break;
 		used += sum->used;
-		runnable += sum->runnable;
+		runnable += fl_cgroup_runnable(sum, passed_at);
 		weight += sum->weight;
-		longest = greater(longest, sum->longest_us * FL_USEC);
-		sum->longest_us = 0;
 	}
-	used -= c->used;
-	runnable -= c->runnable;
-	c->used += used;
-	c->runnable += runnable;
-	c->grew.used = used;
-	c->grew.runnable = runnable;
-	/* Read while a task goes from CPU to CPU, the sum may be off, and below 0. */
+	/* Read while a CPU changes them, sums may be off, and less than before. */
+	c->grew.used = used - c->used;
+	c->grew.runnable = elapsed(c->runnable, runnable);
+	c->used = used;
+	c->runnable = runnable;
 	if (weight < 0)
 		weight = 0;
 	/* The mean of now and then. */
 	c->grew.weight = (weight + c->weight) / 2;
 	c->weight = weight;
+	own = c;
 	bpf_for(i, 0, CGROUP_DEPTH) {
-		c->all_used += used;
-		c->all_runnable += runnable;
-		c->longest = greater(c->longest, longest);
+		c->all_used += own->grew.used;
+		c->all_runnable += own->grew.runnable;
 		if (!slot)
 			break;
 		slot = c->parent;
@@ -330,29 +371,25 @@ __noinline int fl_cgroup_sum(u32 slot)
 }
 
 /* What the fading @sum is with @more, over the time in which sums fade elsewhere. */
-static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more, u32 slowness)
+static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more)
 {
-	*sum = cgroup_faded(cgroup_resized(*sum, c->fading.slowness, slowness), cgroup_pass.ns,
-			    more, slowness);
-	return *sum >> slowness;
+	*sum = cgroup_faded(*sum, cgroup_pass.ns, more, c->fading.slowness);
+	return cgroup_mature(*sum, c->fading.time);
 }
 
 /* What the cgroup in @slot brings into this pass. */
 __noinline int fl_cgroup_take(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
-	struct task_group *tg = (struct task_group *)c->task_group;
 	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns;
-	bool idle = false;
-	u32 slowness;
 
-	c->longest -= c->longest >> CGROUP_LONGEST_SHIFT;
-	slowness = slot ? cgroup_slowness(c->longest) : 0;
-	c->own.used = fade(c, &c->fading.used, c->grew.used, slowness);
-	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable, slowness);
-	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used), slowness);
-	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable), slowness);
-	c->fading.slowness = slowness;
+	c->turn -= c->turn >> CGROUP_TURN_SHIFT;
+	c->fading.slowness = slot ? cgroup_slowness(c->turn) : 0;
+	c->fading.time = cgroup_faded(c->fading.time, ns, ns, c->fading.slowness);
+	c->own.used = fade(c, &c->fading.used, c->grew.used);
+	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable);
+	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used));
+	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable));
 	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? ns : 0, 0);
 	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, ns), 0);
 	if (slot && c->all.runnable < CGROUP_GONE_NS && !c->weight)
@@ -360,9 +397,8 @@ __noinline int fl_cgroup_take(u32 slot)
 	mark_active(slot);
 	if (slot) {
 		fl_limit_read(slot, c->task_group);
-		idle = BPF_CORE_READ(tg, idle) > 0;
-		weight = cgroup_weight(BPF_CORE_READ(tg, shares), idle);
-		c->idle = idle || fl_cgroup(c->parent)->idle;
+		weight = weight_of(c->task_group);
+		c->idle = is_idle(c->task_group) || fl_cgroup(c->parent)->idle;
 	}
 	c->claim = cgroup_claim(c->fading.load);
 	c->own.right = c->own.runnable ? cgroup_right(c->claim, c->fading.active) : 0;
@@ -370,7 +406,8 @@ __noinline int fl_cgroup_take(u32 slot)
 	c->pool.rights = 0;
 	c->pool.content = 0;
 	c->pool.open = 0;
-	if (!slot || !c->pool.has) {
+	/* What others have to share they know from those above, a pass later on each level. */
+	if (!slot) {
 		c->pool.has = c->all.used;
 		c->pool.rate = c->all.used;
 		c->pool.lift = CGROUP_ONE;
@@ -405,11 +442,6 @@ static __always_inline struct cgroup_pool *pool_above(const struct cgroup_ctx *c
 	return &fl_cgroup(c->parent)->pool;
 }
 
-static __always_inline bool is_root(const struct cgroup_ctx *c)
-{
-	return c == &cgroups[0];
-}
-
 static void join(struct cgroup_ctx *c)
 {
 	cgroup_join(&c->own, &c->pool);
@@ -424,8 +456,25 @@ static void ask(struct cgroup_ctx *c)
 		cgroup_ask(&c->all, pool_above(c));
 }
 
+/* How long the own tasks of the cgroup in @slot wait for a turn counts for those above it, too. */
+__noinline int fl_cgroup_turn(u32 slot)
+{
+	struct cgroup_ctx *c = fl_cgroup(slot);
+	u64 turn = cgroup_turn(&c->own, fl_slice(NULL));
+	u32 i;
+
+	bpf_for(i, 0, CGROUP_DEPTH) {
+		c->turn = greater(c->turn, turn);
+		if (!slot)
+			break;
+		slot = c->parent;
+		c = fl_cgroup(slot);
+	}
+	return 0;
+}
+
 /* What it has for its members counts from the next pass on. */
-static void settle(struct cgroup_ctx *c)
+static void settle(struct cgroup_ctx *c, u32 slot)
 {
 	struct cgroup_pool *above = pool_above(c);
 
@@ -434,8 +483,12 @@ static void settle(struct cgroup_ctx *c)
 	if (c->pool.rights == c->own.right)
 		c->own.correction = CGROUP_ONE;
 	c->unit = cgroup_unit(&c->own, &c->pool);
-	cgroup_pass.mass += cgroup_mass(c->claim, c->unit);
-	cgroup_pass.claims += c->claim;
+	if (c->pool.rate) {
+		if (c->own.right)
+			fl_cgroup_turn(slot);
+		cgroup_pass.mass += cgroup_mass(c->claim, c->unit);
+		cgroup_pass.claims += c->claim;
+	}
 	if (is_root(c))
 		return;
 	cgroup_settle(&c->all, above, c->fading.slowness);
@@ -476,7 +529,7 @@ static void sweep(void)
 
 static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 {
-	u64 now = fl_timer_now(pass_at), began = bpf_ktime_get_ns();
+	u64 now = fl_timer_now(pass_at), began = bpf_ktime_get_ns(), mean;
 	u32 i, round;
 
 	cgroup_pass.ns = elapsed(passed_at, now);
@@ -500,12 +553,18 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 			ask(listed(i));
 	}
 	bpf_for(i, 0, cgroup_pass.nr)
-		settle(listed(i));
+		settle(listed(i), list[in_range(i, FL_MAX_SHARES)]);
+	mean = cgroup_mean(cgroup_pass.mass, cgroup_pass.claims);
 	bpf_for(i, 0, cgroup_pass.nr) {
 		struct cgroup_ctx *c = listed(i);
 
-		c->scale = cgroup_steady(c->scale, cgroup_scale(c->unit, cgroup_pass.mass,
-								cgroup_pass.claims));
+		if (!c->pool.rate)
+			continue;
+		c->newcomer = cgroup_newcomer(&c->pool, mean);
+		if (!c->unit && c->own.right)
+			continue;
+		c->scale = cgroup_steady(c->scale,
+					 c->own.right ? cgroup_scale(c->unit, mean) : c->newcomer);
 	}
 	sweep();
 	fl_count(cgroup_pass);

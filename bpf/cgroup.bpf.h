@@ -28,10 +28,11 @@ struct cgroup_ctx {
 	} grew;
 	/* What all below it grew by, then all of that as it fades. */
 	u64 all_used, all_runnable;
-	u64 longest; /* of their waits, forgotten slowly */
+	u64 turn; /* the longest wait for a turn that is expected below it, ns, forgotten slowly */
 	struct {
 		u64 used, runnable, load, active;
 		u64 all_used, all_runnable;
+		u64 time;
 		u32 slowness;
 	} fading;
 	struct cgroup_member own; /* its own tasks, among its children */
@@ -39,14 +40,21 @@ struct cgroup_ctx {
 	struct cgroup_pool pool;  /* what it shares out */
 	u64 claim;                /* its own tasks' weight in the mean */
 	u64 unit;
+	u64 newcomer; /* scale of a new one below it, 0 before the first pass */
 } __attribute__((aligned(64)));
 
-/* What a CPU has added up of a cgroup: half a cache line, for each CPU and cgroup. */
+/*
+ * What a CPU has added up of a cgroup. Tasks may begin to be runnable on one CPU and end to be so
+ * on another one: @nr and @weight are right in the sum over all, and so is @runnable, even if
+ * those of a CPU are below 0.
+ */
 struct cgroup_sum {
-	u64 used, runnable; /* ns */
-	s64 weight;     /* of tasks that began to be runnable here, less those that ended here */
-	u32 period;     /* it said that it runs some in this one, the last bits */
-	u32 longest_us; /* wait */
+	u64 used;     /* ns */
+	u64 runnable; /* ns over all tasks, up to @since */
+	u64 since;    /* when @nr changed last */
+	s64 weight;   /* of tasks that began to be runnable here, less those that ended here */
+	s32 nr;       /* how many */
+	u32 period;   /* it said that it runs some in this one, the last bits */
 };
 
 struct cgroup_sums_map {
@@ -64,8 +72,9 @@ extern struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
 #define fl_cgroup(slot) (&cgroups[in_range(slot, FL_MAX_SHARES)])
 
-int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull);
-int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull);
+int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		     u64 now);
+int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull, u64 now);
 int fl_cgroup_active(u32 slot, u64 now);
 int fl_cgroup_init(void);
 
@@ -83,17 +92,23 @@ static __always_inline void fl_cgroup_scale(struct task_struct *p, struct task_c
 }
 
 /* The same before a decision: it may be in another cgroup, and scales change. */
-static __always_inline void fl_cgroup_weigh(struct task_struct *p, struct task_ctx *tctx)
+static __always_inline void fl_cgroup_weigh(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	if (!shares_cgroups)
 		return;
 	if ((u64)p->sched_task_group != tctx->task_group)
-		fl_cgroup_follow(p, tctx);
+		fl_cgroup_follow(p, tctx, now);
 	fl_cgroup_scale(p, tctx);
 }
 
-/* @tctx is runnable from now on, if it was not: it counts with its weight. */
-static __always_inline void fl_cgroup_count(struct task_ctx *tctx, u64 weight)
+/* For how long the tasks of @sum were runnable up to @now, ns over all of them. */
+static __always_inline u64 fl_cgroup_runnable(const struct cgroup_sum *sum, u64 now)
+{
+	return sum->runnable + (s64)sum->nr * (s64)(now - sum->since);
+}
+
+/* @tctx is runnable from now on, if it was not, and counts with its weight; 0: it is not. */
+static __always_inline void fl_cgroup_count(struct task_ctx *tctx, u64 weight, u64 now)
 {
 	u32 slot = tctx->cgroup;
 	struct cgroup_sum *sum;
@@ -104,22 +119,23 @@ static __always_inline void fl_cgroup_count(struct task_ctx *tctx, u64 weight)
 	if (!sum)
 		return;
 	__sync_fetch_and_add(&sum->weight, (s64)(weight - tctx->counted));
+	if (!weight != !tctx->counted) {
+		sum->runnable = fl_cgroup_runnable(sum, now);
+		sum->since = now;
+		__sync_fetch_and_add(&sum->nr, weight ? 1 : -1);
+	}
 	tctx->counted = weight;
 }
 
-/* @tctx begins to run after it waited @since then, 0 not at all. */
-static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 since, u64 now)
+/* @tctx begins to run, and is kept from that by no quota. */
+static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 now)
 {
-	if (!shares_cgroups)
-		return;
-	fl_cgroup_count(tctx, tctx->own_weight);
-	/* What kept it from running was its quota, not others. */
-	if (since && !tctx->throttled_by)
-		tctx->waited += elapsed(since, now);
-	tctx->throttled_by = 0;
+	fl_cgroup_count(tctx, tctx->own_weight, now);
+	if (shares_cgroups)
+		tctx->throttled_by = 0;
 }
 
-/* @tctx @ran until @now, after what it had waited: both count for its cgroup. */
+/* @tctx @ran until @now, which counts for its cgroup. */
 static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64 now)
 {
 	u32 slot = tctx->cgroup;
@@ -131,10 +147,6 @@ static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64
 	if (!sum)
 		return;
 	sum->used += ran;
-	sum->runnable += ran + tctx->waited;
-	if (tctx->waited / FL_USEC > sum->longest_us)
-		sum->longest_us = tctx->waited / FL_USEC;
-	tctx->waited = 0;
 	if (sum->period != (u32)(now >> CGROUP_PERIOD_SHIFT)) {
 		sum->period = now >> CGROUP_PERIOD_SHIFT;
 		fl_cgroup_active(slot, now);

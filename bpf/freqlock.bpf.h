@@ -97,7 +97,6 @@ struct task_ctx {
 	u32 cgroup;     /* ... and the slot where that one's figures are */
 	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
 	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
-	u64 waited;     /* ns that it waited until it was picked, not yet in its cgroup's figures */
 	/* Quotas: bandwidth.bpf.c. */
 	u64 granted;      /* ns that it took from its cgroup's quota ... */
 	u64 granted_at;   /* ... as it had run for so long, by the kernel */

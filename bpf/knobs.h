@@ -31,7 +31,7 @@ KNOB(rotate_us, "us", 8000, 1000, 10000000, live, "A busy CPU takes a task that 
 KNOB(starve_ms, "ms", 4000, 10, 20000, live, "A queued task runs within this time, whatever its nice value and however many others there are: after 30 s the kernel would end the scheduler")
 KNOB(weight_min, "weight", 1, 1, 88761, task, "Least weight that a task has, whatever its nice value; 1024 is that of nice 0, and each step of nice a factor of 1.25")
 KNOB(weight_max, "weight", 88761, 1, 88761, task, "Most weight that a task has, whatever its nice value and weight_min")
-KNOB(cgroups, "0..1", 0, 0, 1, start, "Share CPU time along the tree of cgroups, by cpu.weight and cpu.idle, and among autogroups where the kernel has them on, and follow cpu.max")
+KNOB(cgroups, "0..1", 1, 0, 1, start, "Share CPU time along the tree of cgroups, by cpu.weight and cpu.idle, and among autogroups where the kernel has them on, and follow cpu.max")
 
 /* Placement. */
 KNOB(prefer_big, "0..1", 0, 0, 1, task, "Where CPUs differ in capacity, a task that needs a CPU goes to the biggest idle one, before the mode is asked")

@@ -79,7 +79,7 @@ void BPF_STRUCT_OPS(freqlock_disable, struct task_struct *p)
 		fl_wait_leaves(p, tctx);
 		fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
-		fl_cgroup_count(tctx, 0);
+		fl_cgroup_count(tctx, 0, scx_bpf_now());
 		tctx->request = 0;
 		tctx->waiting_since = 0;
 		tctx->owed_since = 0;
@@ -97,7 +97,7 @@ void BPF_STRUCT_OPS(freqlock_exit_task, struct task_struct *p, struct scx_exit_t
 	if (!tctx)
 		return;
 	fl_wait_leaves(p, tctx);
-	fl_cgroup_leave(tctx);
+	fl_cgroup_leave(tctx, scx_bpf_now());
 	if (reports_tasks && (p->flags & PF_EXITING))
 		fl_account_exit(p, tctx);
 }

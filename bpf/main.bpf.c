@@ -262,7 +262,7 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 			fl_count(park_late);
 		fl_park_over(tctx, cpu, now);
 	}
-	fl_cgroup_picked(tctx, tctx->waiting_since, now);
+	fl_cgroup_picked(tctx, now);
 	if (fl_is_limited())
 		fl_bandwidth_begin(p, tctx, cpu, now);
 	tctx->waited_since = tctx->waiting_since;
@@ -285,7 +285,7 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 		if (reports_tasks)
 			fl_account_run(tctx, now, speed);
 		fl_follow_context(p, tctx);
-		fl_cgroup_weigh(p, tctx);
+		fl_cgroup_weigh(p, tctx, now);
 		if (fl_spin_tick(p, tctx, cpu, now))
 			tctx->request = 0;
 	}
@@ -432,7 +432,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 		if (spin_watched(&tctx->spin))
 			fl_spin_sleep(tctx);
 		vtime_sleep(tctx);
-		fl_cgroup_count(tctx, 0);
+		fl_cgroup_count(tctx, 0, now);
 		if (reports_tasks && is_dead(p))
 			fl_account_exit(p, tctx);
 	}

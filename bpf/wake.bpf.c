@@ -111,6 +111,7 @@ static bool leaves_soon(const struct placement *pl)
 s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = fl_task(p);
+	u64 now = scx_bpf_now();
 	struct placement *pl;
 	s32 cpu;
 
@@ -121,11 +122,11 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (is_dropped(p))
 		return prev_cpu;
 	fl_follow_context(p, tctx);
-	fl_cgroup_weigh(p, tctx);
+	fl_cgroup_weigh(p, tctx, now);
 	/* It is not to run now, and takes no idle CPU: enqueue puts it aside. */
-	if (fl_is_limited() && fl_bandwidth_refuses(p, tctx, scx_bpf_now()))
+	if (fl_is_limited() && fl_bandwidth_refuses(p, tctx, now))
 		return prev_cpu;
-	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, scx_bpf_now());
+	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, now);
 	pl->wake_flags = wake_flags;
 	pl->fork = wake_flags & SCX_WAKE_FORK;
 	if (pl->fork)
@@ -180,7 +181,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 /* @p comes to be enqueued: the flags and the context by which that is decided. */
 static __always_inline void begin_enqueue(struct task_struct *p, struct task_ctx *tctx,
-					  u64 enq_flags)
+					  u64 enq_flags, u64 now)
 {
 	if (enq_flags & SCX_ENQ_REENQ)
 		tctx->flags |= FL_TASK_DISPLACED;
@@ -189,7 +190,7 @@ static __always_inline void begin_enqueue(struct task_struct *p, struct task_ctx
 	/* If it was asked where, that was a moment ago. */
 	if (!(tctx->flags & FL_TASK_ASKED)) {
 		fl_follow_context(p, tctx);
-		fl_cgroup_weigh(p, tctx);
+		fl_cgroup_weigh(p, tctx, now);
 	}
 }
 
@@ -203,7 +204,7 @@ static __always_inline void begin_wait(struct task_struct *p, struct task_ctx *t
 	 */
 	if (!tctx->waiting_since)
 		tctx->waiting_since = now;
-	fl_cgroup_count(tctx, tctx->own_weight);
+	fl_cgroup_count(tctx, tctx->own_weight, now);
 	count_unasked(p, tctx, enq_flags);
 	/* select_cpu is not asked for a task that may run on one CPU only. */
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))
@@ -349,7 +350,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_dropped(p))
 		return;
-	begin_enqueue(p, tctx, enq_flags);
+	begin_enqueue(p, tctx, enq_flags, now);
 	mode = fl_policy(tctx)->mode;
 	if (tctx->big_cpu >= 0 && go_big(p, tctx, now, enq_flags))
 		return;

@@ -58,12 +58,12 @@ static inline u64 cgroup_weight(u64 shares, bool idle)
 }
 
 /*
- * Sums of a cgroup in which a wait took up to @longest fade 2^slowness times as slowly: a wait is
- * added when it ends, and is not to be all that there is.
+ * Sums of a cgroup in which all tasks have had a @turn after so long, ns, fade 2^slowness times as
+ * slowly: the sum of what ran is not to be that of a single turn, or of none.
  */
-static inline u32 cgroup_slowness(u64 longest)
+static inline u32 cgroup_slowness(u64 turn)
 {
-	u64 times = longest >> (CGROUP_FADE_SHIFT - 2);
+	u64 times = turn >> (CGROUP_FADE_SHIFT - 2);
 
 	return times ? lesser(highest_bit(times) + 1, CGROUP_SLOW_MOST) : 0;
 }
@@ -78,10 +78,15 @@ static inline u64 cgroup_faded(u64 sum, u64 ns, u64 more, u32 slowness)
 	return lesser(sum + lesser(more, most), most);
 }
 
-/* The same sum where it fades otherwise than before. */
-static inline u64 cgroup_resized(u64 sum, u32 before, u32 now)
+/*
+ * A fading @sum over the @time that faded with it, as it will be when that is whole: so
+ * the rates of a cgroup that begins are right from its first pass on.
+ */
+static inline u64 cgroup_mature(u64 sum, u64 time)
 {
-	return sum << now >> before;
+	u64 most = 1ULL << 46;
+
+	return (lesser(sum, most) << (CGROUP_FADE_SHIFT - 10)) / greater(time >> 10, 1);
 }
 
 /* What @ns add to a cgroup's load, ns by weight, whose runnable tasks weigh so much. */
@@ -220,6 +225,14 @@ static inline u64 cgroup_lift(const struct cgroup_member *m, const struct cgroup
 		      CGROUP_ONE << CGROUP_CORRECT_MOST);
 }
 
+/* For how long one of the @own tasks, alike, that run for a @slice waits for its turn, ns. */
+static inline u64 cgroup_turn(const struct cgroup_member *own, u64 slice)
+{
+	u64 sum = lesser(own->right, 1ULL << 31) * lesser(slice, 1ULL << 24);
+
+	return (sum >> (20 - (CGROUP_FADE_SHIFT - 20))) / greater(own->rate >> 20, 1);
+}
+
 /* What a unit of weight is worth among the @own tasks of a cgroup. */
 static inline u64 cgroup_unit(const struct cgroup_member *own, const struct cgroup_pool *pool)
 {
@@ -235,17 +248,40 @@ static inline u64 cgroup_mass(u64 claim, u64 unit)
 }
 
 /*
- * A scale, by its @unit, the sum of mass() over all cgroups and that of their own @claims. A task
- * of nice 0 claims 2^20: some bits of that are needed, or a cgroup alone had a scale of 3/4
- * with 3.9 of them.
+ * What a unit of weight is worth in the mean, by the sums of mass() and of own @claims over all
+ * cgroups. A task of nice 0 claims 2^20: some bits of that are needed, or a cgroup alone had a
+ * scale of 3/4 with 3.9 of them.
  */
-static inline u64 cgroup_scale(u64 unit, u64 mass, u64 claims)
+static inline u64 cgroup_mean(u64 mass, u64 claims)
 {
-	u64 mean = (lesser(mass, 1ULL << 49) << (20 - CGROUP_CLAIM_SHIFT)) /
-			   greater(claims >> CGROUP_CLAIM_SHIFT, 1)
-		   << CGROUP_MEAN_SHIFT;
+	return (lesser(mass, 1ULL << 49) << (20 - CGROUP_CLAIM_SHIFT)) /
+		       greater(claims >> CGROUP_CLAIM_SHIFT, 1)
+	       << CGROUP_MEAN_SHIFT;
+}
 
+/* A scale, by its @unit and the @mean of all. */
+static inline u64 cgroup_scale(u64 unit, u64 mean)
+{
 	return greater((lesser(unit, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(mean, 1), 1);
+}
+
+/* The scale of a new cgroup of the default weight with a task of nice 0, whose siblings share
+ * @pool. */
+static inline u64 cgroup_newcomer(const struct cgroup_pool *pool, u64 mean)
+{
+	struct cgroup_member m = {
+		.rate = pool->rate,
+		.right = pool->rights,
+		.correction = CGROUP_ONE,
+	};
+
+	return pool->rights ? cgroup_scale(cgroup_unit(&m, pool), mean) : CGROUP_ONE;
+}
+
+/* The same of one of this @weight, where the scale of one of the default weight is @newcomer. */
+static inline u64 cgroup_begin(u64 weight, u64 newcomer)
+{
+	return greater(weight * lesser(newcomer, 1ULL << 40) / WEIGHT_NICE_0, 1);
 }
 
 /*

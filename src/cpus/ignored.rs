@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What cgroups ask of a scheduler and this one does not follow without `--cgroups 1`: weights,
+//! What cgroups ask of a scheduler and this one does not follow with `--cgroups 0`: weights,
 //! quotas and cpu.idle. Users who rely on them have to know it at start.
 
 use super::quota::{Hierarchy, Version};
@@ -28,7 +28,7 @@ pub fn ignored() -> Option<String> {
     let path = folder.strip_prefix(hierarchy.root()).unwrap_or(&folder);
     let have = if number == 1 { "has" } else { "have" };
     Some(format!(
-        "cgroups: {number} {have} a CPU weight, a quota or cpu.idle, which scx_freqlock follows with --cgroups 1 only (/{}: {asked})",
+        "cgroups: {number} {have} a CPU weight, a quota or cpu.idle, which --cgroups 0 does not follow (/{}: {asked})",
         Escaped(&path.to_string_lossy())
     ))
 }

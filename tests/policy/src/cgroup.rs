@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! policy/cgroup.h: what tasks weigh along a tree of cgroups. A machine without slices, where each task
-//! runs at the rate that its weight gives it, is driven by the steps of the timer of
-//! bpf/cgroup.bpf.c, but for two that are for what queues do: sums that fade more slowly where
-//! tasks wait for long, and no correction for own tasks that are alone in their cgroup. What
-//! groups use comes to be what the tree says.
+//! policy/cgroup.h: what tasks weigh along a tree of cgroups. Two machines are driven by the steps of the
+//! timer of bpf/cgroup.bpf.c, but for one, no correction for own tasks that are alone in their cgroup:
+//! one without slices, where each task runs at the rate that its weight gives it, and one with slices
+//! and a queue. What groups use comes to be what the tree says.
 
 use crate::{config, policy, sys};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 const PASS_NS: u64 = 1 << 24;
+const GONE: u64 = sys::CGROUP_GONE_NS as u64;
 const ONE: u64 = 1 << sys::CGROUP_ONE_SHIFT;
 
 #[derive(Clone, Debug)]
@@ -114,6 +114,7 @@ fn ideal(tree: &Tree, cpus: f64) -> Vec<f64> {
     has
 }
 
+/// As struct cgroup_ctx.
 #[derive(Clone)]
 struct Slot {
     own: sys::cgroup_member,
@@ -122,10 +123,23 @@ struct Slot {
     load: u64,
     claim: u64,
     scale: u64,
+    longest: u64,
+    slowness: u32,
+    /// Used and runnable, of own tasks and of all below, and the time.
+    fading: [u64; 5],
+    active: u64,
 }
 
-/// Runs the tree for `passes`, then for as many again: what each group used in these, in CPUs.
-fn run(tree: &Tree, cpus: f64, passes: u32) -> Vec<f64> {
+/// What a group's own tasks added up since the last pass, ns.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    used: u64,
+    runnable: u64,
+    load: u64,
+    active: u64,
+}
+
+fn slots(tree: &Tree) -> Vec<Slot> {
     let member = sys::cgroup_member {
         used: 0,
         runnable: 0,
@@ -143,17 +157,42 @@ fn run(tree: &Tree, cpus: f64, passes: u32) -> Vec<f64> {
         content: 0,
         open: 0,
     };
-    let mut slots = vec![
-        Slot {
-            own: member,
-            all: member,
-            pool,
-            load: 0,
-            claim: 0,
-            scale: ONE,
+    let slot = Slot {
+        own: member,
+        all: member,
+        pool,
+        load: 0,
+        claim: 0,
+        scale: ONE,
+        longest: 0,
+        slowness: 0,
+        fading: [0; 5],
+        active: 0,
+    };
+    let mut slots = vec![slot; tree.len()];
+    for g in 1..tree.len() {
+        let above = slots[tree[g].parent].scale;
+        let siblings = tree.iter().skip(1).filter(|t| t.parent == tree[g].parent);
+        slots[g].scale = match siblings.count() {
+            1 if tree[g].parent > 0 => above,
+            _ => policy!(cgroup_begin(weight(&tree[g]), above)),
         };
-        tree.len()
-    ];
+    }
+    slots
+}
+
+fn weight(group: &Group) -> u64 {
+    policy!(cgroup_weight((group.weight * 1024 / 100) << 10, false))
+}
+
+/// The group and all above it.
+fn path(tree: &Tree, g: usize) -> impl Iterator<Item = usize> + '_ {
+    std::iter::successors(Some(g), |&g| (g > 0).then(|| tree[g].parent))
+}
+
+/// Runs the tree for `passes`, then for as many again: what each group used in these, in CPUs.
+fn run(tree: &Tree, cpus: f64, passes: u32) -> Vec<f64> {
+    let mut slots = slots(tree);
     let mut total = vec![0.0; tree.len()];
     for pass in 0..2 * passes {
         let tasks: Vec<(usize, &Task)> = (tree.iter().enumerate())
@@ -166,31 +205,22 @@ fn run(tree: &Tree, cpus: f64, passes: u32) -> Vec<f64> {
             })
             .collect();
         let rates = fill(cpus.min(wanted(tree, 0)), &weighted);
-        let mut sums = vec![(0u64, 0u64, 0u64); tree.len()];
-        let mut alls = vec![(0u64, 0u64); tree.len()];
+        let mut sums = vec![Sums::default(); tree.len()];
         for (&(g, t), rate) in tasks.iter().zip(rates) {
             let used = (rate * PASS_NS as f64) as u64;
             // Who has what it wants does not wait; who has not, waits whenever it does not run.
             let runnable = if rate < t.wants - 1e-9 { PASS_NS } else { used };
-            sums[g].0 += used;
-            sums[g].1 += runnable;
+            sums[g].used += used;
+            sums[g].runnable += runnable;
             // Of those that sleep, the weight in the mean.
             let mean = t.weight * runnable / PASS_NS;
-            sums[g].2 += policy!(cgroup_load(mean, PASS_NS));
-            let mut at = g;
-            loop {
-                alls[at].0 += used;
-                alls[at].1 += runnable;
-                if pass >= passes {
-                    total[at] += used as f64;
-                }
-                if at == 0 {
-                    break;
-                }
-                at = tree[at].parent;
+            sums[g].load += policy!(cgroup_load(mean, PASS_NS));
+            sums[g].active = PASS_NS.min(sums[g].runnable);
+            if pass >= passes {
+                path(tree, g).for_each(|at| total[at] += used as f64);
             }
         }
-        step(tree, &mut slots, &sums, &alls);
+        step(tree, &mut slots, &sums, 0);
     }
     total
         .into_iter()
@@ -215,30 +245,54 @@ fn each(
 }
 
 /// The steps of pass_fire().
-fn step(tree: &Tree, slots: &mut [Slot], sums: &[(u64, u64, u64)], alls: &[(u64, u64)]) {
+fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
+    let mut alls = vec![(0u64, 0u64); tree.len()];
+    for (g, sum) in sums.iter().enumerate() {
+        for at in path(tree, g) {
+            alls[at] = (alls[at].0 + sum.used, alls[at].1 + sum.runnable);
+        }
+    }
     for (g, slot) in slots.iter_mut().enumerate() {
-        let faded = |sum, more| policy!(cgroup_faded(sum, PASS_NS, more, 0));
-        slot.own.used = faded(slot.own.used, sums[g].0);
-        slot.own.runnable = faded(slot.own.runnable, sums[g].1);
-        slot.load = faded(slot.load, sums[g].2);
-        slot.all.used = faded(slot.all.used, alls[g].0);
-        slot.all.runnable = faded(slot.all.runnable, alls[g].1);
-        let weight = policy!(cgroup_weight((tree[g].weight * 1024 / 100) << 10, false));
+        slot.longest -= slot.longest >> 6;
+        let slowness = if g > 0 {
+            policy!(cgroup_slowness(slot.longest))
+        } else {
+            0
+        };
+        slot.slowness = slowness;
+        let more = [
+            sums[g].used,
+            sums[g].runnable,
+            alls[g].0,
+            alls[g].1,
+            PASS_NS,
+        ];
+        for (sum, more) in slot.fading.iter_mut().zip(more) {
+            *sum = policy!(cgroup_faded(*sum, PASS_NS, more, slowness));
+        }
+        let [.., time] = slot.fading;
+        let [used, runnable, all_used, all_runnable, _] =
+            slot.fading.map(|sum| policy!(cgroup_mature(sum, time)));
+        (slot.own.used, slot.own.runnable) = (used, runnable);
+        (slot.all.used, slot.all.runnable) = (all_used, all_runnable);
+        slot.load = policy!(cgroup_faded(slot.load, PASS_NS, sums[g].load, 0));
+        let weight = weight(&tree[g]);
         slot.claim = policy!(cgroup_claim(slot.load));
+        slot.active = policy!(cgroup_faded(slot.active, PASS_NS, sums[g].active, 0));
         slot.own.right = match slot.own.runnable {
             0 => 0,
-            active => policy!(cgroup_right(slot.claim, active)),
+            _ => policy!(cgroup_right(slot.claim, slot.active)),
         };
         slot.all.right = weight * u64::from(sys::CGROUP_ACTIVE);
         (slot.pool.rights, slot.pool.content, slot.pool.open) = (0, 0, 0);
-        if g == 0 || slot.pool.has == 0 {
+        if g == 0 {
             slot.pool.has = slot.all.used;
             slot.pool.rate = slot.all.used;
             slot.pool.lift = ONE;
         }
     }
     let present: Vec<usize> = (0..slots.len())
-        .filter(|&g| slots[g].all.runnable >= u64::from(sys::CGROUP_GONE_NS))
+        .filter(|&g| slots[g].all.runnable >= GONE || slots[g].active > 0)
         .collect();
     for &g in &present {
         each(tree, slots, g, |member, pool| {
@@ -254,21 +308,38 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[(u64, u64, u64)], alls: &[(u64,
     let mut units = vec![0; slots.len()];
     for &g in &present {
         let slot = &mut slots[g];
-        policy!(cgroup_settle(&mut slot.own, &slot.pool, 0));
+        policy!(cgroup_settle(&mut slot.own, &slot.pool, slot.slowness));
+        let known = slot.pool.rate > 0;
         units[g] = policy!(cgroup_unit(&slot.own, &slot.pool));
-        mass += policy!(cgroup_mass(slot.claim, units[g]));
-        claims += slot.claim;
+        let turn = if slot.own.right > 0 && slice > 0 {
+            policy!(cgroup_turn(&slot.own, slice))
+        } else {
+            0
+        };
+        path(tree, g).for_each(|at| slots[at].longest = slots[at].longest.max(turn));
+        let slot = &mut slots[g];
+        if known {
+            mass += policy!(cgroup_mass(slot.claim, units[g]));
+            claims += slot.claim;
+        }
         if g > 0 {
             let above = slots[tree[g].parent].pool;
             let slot = &mut slots[g];
-            policy!(cgroup_settle(&mut slot.all, &above, 0));
+            policy!(cgroup_settle(&mut slot.all, &above, slot.slowness));
             slot.pool.has = slot.all.has;
             slot.pool.rate = slot.all.rate;
             slot.pool.lift = policy!(cgroup_lift(&slot.all, &above));
         }
     }
+    let mean = policy!(cgroup_mean(mass, claims));
     for &g in &present {
-        let due = policy!(cgroup_scale(units[g], mass, claims));
+        if slots[g].pool.rate == 0 || units[g] == 0 && slots[g].own.right > 0 {
+            continue;
+        }
+        let due = match slots[g].own.right {
+            0 => policy!(cgroup_newcomer(&slots[g].pool, mean)),
+            _ => policy!(cgroup_scale(units[g], mean)),
+        };
         slots[g].scale = policy!(cgroup_steady(slots[g].scale, due));
     }
 }
@@ -327,10 +398,13 @@ proptest! {
         prop_assert!((ONE / 8..=ONE * 8).contains(&policy!(cgroup_lift(&m, &pool))));
         let unit = policy!(cgroup_unit(&m, &pool));
         let mass = policy!(cgroup_mass(claim, unit));
-        prop_assert!(policy!(cgroup_scale(unit, mass, claim)) >= 1);
+        let mean = policy!(cgroup_mean(mass, claim));
+        prop_assert!(policy!(cgroup_scale(unit, mean)) >= 1);
+        let newcomer = policy!(cgroup_newcomer(&pool, mean));
+        let begins = policy!(cgroup_begin(weight, newcomer));
+        prop_assert!((1..1 << 48).contains(&begins));
         let sum = policy!(cgroup_faded(used << slowness, ns, runnable, slowness));
         prop_assert!(sum <= 1 << 46);
-        prop_assert!(policy!(cgroup_resized(used, 0, slowness)) >> slowness == used);
         prop_assert!(policy!(cgroup_scaled(own, scale)) >= 1);
     }
 
@@ -342,10 +416,31 @@ proptest! {
         let claim = weight * 1024 * permille / 1000;
         let unit = (rate << sys::CGROUP_UNIT_SHIFT) / claim;
         let mass = policy!(cgroup_mass(claim, unit));
-        let scale = policy!(cgroup_scale(unit, mass, claim));
+        let mean = policy!(cgroup_mean(mass, claim));
+        let scale = policy!(cgroup_scale(unit, mean));
         prop_assert!(scale.abs_diff(ONE) <= ONE / 16, "{} of {}", scale, ONE);
         if weight >= 1024 {
             prop_assert!(scale.abs_diff(ONE) <= ONE / 256, "{} of {}", scale, ONE);
+        }
+    }
+
+    #[test]
+    fn a_new_group_weighs_what_it_will_beside_its_siblings(
+        weights in prop::collection::vec(100..=10_000u64, 1..8), rate in 1u64 << 25..1 << 30, lift in ONE / 8..ONE * 8,
+        mean in 1u64 << 32..1 << 40
+    ) {
+        let rights: u64 = weights.iter().map(|w| (w * 1024 / 100) << 10).sum();
+        let pool = sys::cgroup_pool { has: rate, rate, lift, rights, content: 0, open: rights };
+        for weight in weights {
+            let weight = weight * 1024 / 100;
+            // The sibling's one task, of nice 0, has all of that.
+            let has = policy!(cgroup_part(rate, weight << 10, rights));
+            let own = sys::cgroup_member { used: has, runnable: has, right: 1024 << 10, has, rate: has, correction: ONE, content: false };
+            let unit = policy!(cgroup_unit(&own, &pool));
+            let sibling = policy!(cgroup_scale(unit, mean));
+            let newcomer = policy!(cgroup_newcomer(&pool, mean));
+            let newcomer = policy!(cgroup_begin(weight, newcomer));
+            prop_assert!(newcomer.abs_diff(sibling) <= sibling / 64 + weight / 512 + 1, "{newcomer}, {sibling}");
         }
     }
 
@@ -370,4 +465,109 @@ fn weights_are_those_of_the_kernel() {
     );
     assert_eq!(policy!(cgroup_weight(u64::MAX, false)), 1 << 18);
     assert_eq!(policy!(cgroup_weight(0, false)), 2);
+}
+
+const SLICE_NS: u64 = 4_000_000;
+
+struct Loop {
+    group: usize,
+    vtime: u64,
+    deadline: u64,
+    runs: bool,
+}
+
+/// Busy loops on CPUs with one queue, by slices of 4 ms: what groups used from 0.2 s on, in CPUs.
+fn run_slices(tree: &Tree, cpus: usize, seconds: u64) -> Vec<f64> {
+    let mut slots = slots(tree);
+    let mut loops = Vec::new();
+    for (group, g) in tree.iter().enumerate() {
+        for _ in &g.tasks {
+            let weight = policy!(cgroup_scaled(1024, slots[group].scale));
+            let deadline = policy!(vtime_charge(SLICE_NS, weight));
+            loops.push(Loop {
+                group,
+                vtime: 0,
+                deadline,
+
+                runs: false,
+            });
+        }
+    }
+    let (from, to) = (200_000_000, 200_000_000 + seconds * 1_000_000_000);
+    let mut total = vec![0.0; tree.len()];
+    let mut sums = vec![Sums::default(); tree.len()];
+    // When each CPU is free, and what runs there.
+    let mut free: Vec<(u64, Option<usize>)> = (0..cpus as u64)
+        .map(|cpu| (cpu * 1_000_000, None))
+        .collect();
+    let mut next_pass = PASS_NS;
+    loop {
+        let cpu = (0..cpus).min_by_key(|&c| free[c].0).unwrap();
+        let (now, ran) = free[cpu];
+        while next_pass <= now {
+            for (g, group) in tree.iter().enumerate() {
+                let weight = 1024 * group.tasks.len() as u64;
+                sums[g].load = policy!(cgroup_load(weight, PASS_NS));
+                sums[g].active = if weight > 0 { PASS_NS } else { 0 };
+                sums[g].runnable = group.tasks.len() as u64 * PASS_NS;
+            }
+            step(tree, &mut slots, &sums, SLICE_NS);
+            sums.fill(Sums::default());
+            next_pass += PASS_NS;
+        }
+        if now >= to {
+            break;
+        }
+        if let Some(i) = ran {
+            let l = &mut loops[i];
+            let weight = policy!(cgroup_scaled(1024, slots[l.group].scale));
+            l.vtime += policy!(vtime_charge(SLICE_NS, weight));
+            l.deadline = l.vtime + policy!(vtime_charge(SLICE_NS, weight));
+            l.runs = false;
+            let sum = &mut sums[l.group];
+            sum.used += SLICE_NS;
+            if now > from {
+                path(tree, l.group).for_each(|at| total[at] += SLICE_NS.min(now - from) as f64);
+            }
+        }
+        let next = (0..loops.len())
+            .filter(|&i| !loops[i].runs)
+            .min_by_key(|&i| loops[i].deadline);
+        free[cpu] = match next {
+            None => (now + SLICE_NS, None),
+            Some(i) => {
+                let l = &mut loops[i];
+                l.runs = true;
+                (now + SLICE_NS, Some(i))
+            }
+        };
+    }
+    total
+        .into_iter()
+        .map(|ns| ns / (to - from) as f64)
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(Config { rng_seed: RngSeed::Fixed(0), ..config() })]
+
+    /// From 0.2 s on, so with what is wrong at first.
+    #[test]
+    fn with_slices_groups_get_their_share_from_the_start(tree in tree(), cpus in 1..3usize) {
+        let mut tree = tree;
+        let loops = Task { weight: 1024, wants: 1.0 };
+        for group in &mut tree {
+            group.tasks.fill(loops.clone());
+        }
+        prop_assume!(tree.iter().map(|g| g.tasks.len()).sum::<usize>() > cpus);
+        let (got, due) = (run_slices(&tree, cpus, 5), ideal(&tree, cpus as f64));
+        for (g, (got, due)) in got.iter().zip(&due).enumerate() {
+            let off = (got - due).abs();
+            // Each of its loops may have one turn more or less, at both ends.
+            let below = (0..tree.len()).filter(|&b| path(&tree, b).any(|at| at == g));
+            let loops: usize = below.map(|b| tree[b].tasks.len()).sum();
+            let turns = (2 * loops + 1) as f64 * SLICE_NS as f64 / 5e9;
+            prop_assert!(off <= 0.05 * due + turns, "group {g} has {got}, should have {due}");
+        }
+    }
 }

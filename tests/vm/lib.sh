@@ -16,6 +16,7 @@ load=$loads/load
 locks=$loads/locks
 badlocks=$loads/badlocks
 quota=$loads/quota
+groups=$loads/groups
 spinner=$loads/spinner
 figures=$loads/figures
 terminal=$loads/terminal
@@ -151,6 +152,7 @@ run_moved() { run_program "$moved" "$@"; }
 run_pairs() { run_program "$pairs" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
 run_quota() { run_program "$quota" "$@"; }
+run_groups() { run_program "$groups" "$@"; }
 
 run_program() {
     local line pair

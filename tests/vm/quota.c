@@ -22,8 +22,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sys/stat.h>
-#include "tasks.h"
+#include "groups.h"
 
 enum { MAX_CROWD = 1024, GAP_NS = 5 * 1000 * 1000, LOOK_ROUNDS = 4000 };
 
@@ -45,34 +44,6 @@ static struct board {
 static uint64_t now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
-}
-
-static void write_file(const char *folder, const char *name, const char *text)
-{
-	char path[512];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	file = fopen(path, "w");
-	if (!file || fputs(text, file) == EOF || fclose(file))
-		die("%s: %s", path, strerror(errno));
-}
-
-static const char *dir(void)
-{
-	const char *path = param("dir", NULL);
-
-	if (!path)
-		die("dir= is missing");
-	return path;
-}
-
-static void enter(const char *folder)
-{
-	char pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	write_file(folder, "cgroup.procs", pid);
 }
 
 /* Raise @most to @value, which another may do at the same time; what it was before. */

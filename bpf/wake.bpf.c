@@ -42,13 +42,18 @@ static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx
 u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ran = elapsed(cctx->running_since, now), left;
+	u64 ran = elapsed(cctx->running_since, now), margin = tunables.preempt_margin_us * FL_USEC;
+	u64 rest = cctx->running_rest, outlived, left;
 
 	/* An idle task gives way to one that is not, whatever it is owed. */
 	if (cctx->running_idles && !tctx->idles && !cctx->boosted)
 		return 0;
-	if (!deadline_preempts(tctx->deadline, cctx->running_deadline,
-			       tunables.preempt_margin_us * FL_USEC) ||
+	/* A task that usually leaves before is left to do that, but not for all of a slice. */
+	if (cctx->boosted || deadline_preempts(tctx->deadline, cctx->running_deadline, margin))
+		rest = 0;
+	outlived = deadline_outlived(cctx->running_deadline, rest, cctx->running_slice,
+				     cctx->running_weight);
+	if (!deadline_preempts(tctx->deadline, outlived, margin) ||
 	    (sees_locks && fl_hold_spares(cpu, tctx->weight, now)))
 		return FL_NONE;
 	/* A boosted task has had what it was picked for when the boost is over. */
@@ -56,6 +61,7 @@ u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u6
 		return 0;
 	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
 			    cctx->running_weight, tctx->weight, cctx->running_slice);
+	left = greater(left, rest);
 	/* The end of its slice comes anyway. */
 	if (left >= cctx->running_slice)
 		return FL_NONE;

@@ -130,6 +130,15 @@ static inline u64 vtime_deadline(u64 vtime, u64 burst, u64 slice, u64 weight)
 }
 
 /*
+ * The deadline of a running task once it has outlived what it usually does, @rest ns (0: not
+ * known), which gave it @deadline: it asks for all of its @request then.
+ */
+static inline u64 deadline_outlived(u64 deadline, u64 rest, u64 request, u64 weight)
+{
+	return rest && rest < request ? deadline + vtime_charge(request - rest, weight) : deadline;
+}
+
+/*
  * CPU time, ns, that is left of a @request after @ran ns: a preempted task
  * continues with that and keeps its deadline, as in the paper above. 0 if it is
  * over, or next to nothing is left of it: then the task asks for a @slice again.

@@ -281,6 +281,19 @@ proptest! {
         }
     }
 
+    /// A running task that outlives its usual burst has the deadline that it would have had with a
+    /// burst that is not known: of its whole request.
+    #[test]
+    fn who_outlives_its_burst_asks_for_all_of_its_request(
+        vtime: u64, rest in 0..200_000_000u64, request in 100_000..100_000_000u64, weight in weight()
+    ) {
+        let usual = policy!(vtime_deadline(vtime, rest, request, weight));
+        let outlived = policy!(deadline_outlived(usual, rest, request, weight));
+        let all = policy!(vtime_deadline(vtime, 0, request, weight));
+        /* Two divisions round down for one. */
+        prop_assert!(all.wrapping_sub(outlived) <= 1);
+    }
+
     /// A CPU's clock never goes back, and passes neither who was picked nor who is next.
     #[test]
     fn the_clock_never_goes_back_or_too_far(

@@ -57,6 +57,19 @@ _Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
 	       "statistics of auto stand in the order of enum auto_why");
 
 /*
+ * What it takes to have a task run that @from sends to @to, which is idle. Each saw how long such
+ * tasks took to come to it, by a clock that may be some us before or after the other's: where one
+ * sees too much, the other sees as much too little.
+ */
+static u64 exit_time(s32 from, s32 to)
+{
+	u64 a = fl_cpu(from)->idle_exit ?: tunables.idle_exit_ns;
+	u64 b = fl_cpu(to)->idle_exit ?: tunables.idle_exit_ns;
+
+	return (a + b) / 2;
+}
+
+/*
  * Candidate @why: take it instead of what was chosen so far if the task would finish
  * there earlier. While some CPU is idle, a busy one must be expected to be free soon.
  */
@@ -80,8 +93,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
 
 	if (idle) {
-		/* What this CPU saw last stands for all: a difference would be noise. */
-		c.wait = fl_cpu(pl->this_cpu)->idle_exit ?: tunables.idle_exit_ns;
+		c.wait = exit_time(pl->this_cpu, cpu);
 		if (!shares_core(cpu))
 			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
 						 fl_turbo(pl->nr_active + 1),
@@ -110,6 +122,32 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 		choice->why[i] = why;
 	}
 	return 0;
+}
+
+/* What it costs at least to run on another CPU. */
+static u64 least_migration(void)
+{
+	u64 near = lesser(smt_present ? tunables.migrate_smt_ns : FL_NONE, tunables.migrate_llc_ns);
+
+	return lesser(near, lesser(tunables.migrate_node_ns, tunables.migrate_far_ns));
+}
+
+/*
+ * True if a woken task finishes first on @pl->prev_cpu, should that be idle, whatever the others
+ * are: most wake-ups are of this kind, and to look at the others takes longer than all else.
+ */
+__noinline int fl_prev_wins(struct placement *pl __arg_nonnull)
+{
+	struct candidate *prev = &pl->choice.first[true];
+
+	prev->cpu = -1;
+	fl_consider(pl, pl->prev_cpu, true, AUTO_PREV);
+	if (prev->finish >= finish_least(pl->burst, prev->wait, least_migration()))
+		return false;
+	return !pl->from_task || pl->this_cpu == pl->prev_cpu ||
+	       prev->finish < finish_least(pl->burst, 0,
+					   cost_of_migration(pl->prev_cpu, pl->this_cpu, false,
+							     pl->burst));
 }
 
 /*
@@ -155,7 +193,7 @@ static bool buys(struct placement *pl, const struct candidate *busy, const struc
 		return true;
 	}
 	cctx->rent_life = life;
-	pl->park_spared = idle->wait + idle->migration;
+	pl->park_spared = finish_spared(idle, !pl->fork);
 	return false;
 }
 

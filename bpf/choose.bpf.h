@@ -9,6 +9,7 @@
 #include "freqlock.bpf.h"
 #include "decision.bpf.h"
 
+int fl_prev_wins(struct placement *pl __arg_nonnull);
 int fl_choose(struct placement *pl __arg_nonnull);
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 

@@ -271,6 +271,13 @@ static u32 active_cores(void)
 	return (nr_present > nr_idle ? nr_present - nr_idle : 0) >> smt_present;
 }
 
+/* How many cores one more would slow, if it does. */
+static void count_active(struct placement *pl)
+{
+	if (fl_turbo_falls())
+		pl->nr_active = active_cores();
+}
+
 /* The candidates that a scan has shown: the idle ones, and what they would cost others. */
 static void begin_choice(struct placement *pl)
 {
@@ -284,8 +291,7 @@ static void begin_choice(struct placement *pl)
 	pl->any_idle = scan->near >= 0;
 	if (!pl->any_idle)
 		return;
-	if (fl_turbo_falls())
-		pl->nr_active = active_cores();
+	count_active(pl);
 	choice->cpu[AUTO_WARM] = scan->warm;
 	choice->idle[AUTO_WARM] = choice->idle[AUTO_FAST] = true;
 	if (scan->fast_capacity > fl_topo(scan->warm)->capacity)
@@ -328,7 +334,6 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	u32 why;
 
 	begin_choice(pl);
-	pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());
 		home = parent ? parent->child_cpu : -1;
@@ -364,6 +369,22 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
 		fl_count(auto_leaving);
 	return park_on(pl, cpu, wait_bound(pl->wait_ns), pl->scan.warm);
+}
+
+/* auto: @p was woken, and its previous CPU, which is claimed, is the place for it. */
+static bool goes_back(struct task_struct *p, struct placement *pl)
+{
+	s32 prev = pl->prev_cpu;
+
+	if (pl->fork || fl_is_busy(prev) || !fl_allowed(p, prev))
+		return false;
+	count_active(pl);
+	if (!fl_prev_wins(pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
+		return false;
+	pl->wait_ns = pl->choice.first[true].wait;
+	fl_count(auto_prev);
+	take_claimed(pl, prev);
+	return true;
 }
 
 /*
@@ -447,6 +468,11 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	u64 mode = pl->mode;
 	s32 cpu;
 
+	if (mode_has(mode, PREDICTS)) {
+		pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
+		if (goes_back(p, pl))
+			return pl->prev_cpu;
+	}
 	pl->scan.nest_only = mode_has(mode, WARM_ONLY);
 	if (mode_has(mode, SCANS) && (pl->from_task || !mode_has(mode, BY_TASKS)))
 		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);

@@ -169,6 +169,27 @@ static inline u64 candidate_finish(const struct candidate *c)
 	       lesser(c->others, FINISH_MAX_NS);
 }
 
+/*
+ * The least at which a candidate finishes that is free in @wait ns and costs @migration to go
+ * to: there the burst takes its time at full speed, and nobody loses anything. One that finishes
+ * before that need not be compared with it.
+ */
+static inline u64 finish_least(u64 burst, u64 wait, u64 migration)
+{
+	return lesser(wait, FINISH_MAX_NS) + lesser(burst, LEARN_MAX_NS) +
+	       lesser(migration, FINISH_MAX_NS);
+}
+
+/*
+ * What each wait for a busy CPU saves, of all that @idle costs. A woken task that migrates
+ * @stays: that costs it once, and the next time the CPU it is on by then is its own. A forked task
+ * is new each time.
+ */
+static inline u64 finish_spared(const struct candidate *idle, bool stays)
+{
+	return idle->wait + (stays ? 0 : idle->migration);
+}
+
 /* True if @c should be taken rather than @best, which stands before it; both with their finish. */
 static inline bool candidate_better(const struct candidate *c, const struct candidate *best)
 {

@@ -205,6 +205,29 @@ proptest! {
         prop_assert_eq!(policy!(candidate_finish(&c)), total(&c));
     }
 
+    /// No candidate finishes before finish_least(), whatever its speed and what it costs others: so
+    /// none that is passed over for that could have been chosen. Up to rounding of the run.
+    #[test]
+    fn nothing_finishes_before_the_least(
+        burst in any_time(), speed in SLOW..=FULL, top in 1..=FULL, ramp in ramp(), c in candidate()
+    ) {
+        let run = policy!(finish_run(burst, speed, top, ramp));
+        let c = sys::candidate { run, ..c };
+        let least = policy!(finish_least(burst, c.wait, c.migration));
+        prop_assert!(policy!(candidate_finish(&c)) + 4 >= least);
+        let bare = sys::candidate { run: burst.min(BURST_MAX), displaced: 0, others: 0, ..c };
+        prop_assert_eq!(least, policy!(candidate_finish(&bare)));
+    }
+
+    /// A wait saves what the idle CPU costs each time, and a migration is once where the task stays.
+    #[test]
+    fn a_migration_is_spared_once_where_the_task_stays(c in candidate()) {
+        let near = sys::candidate { wait: c.wait.min(MAX), migration: c.migration.min(MAX), ..c };
+        let spared = |stays| policy!(finish_spared(&near, stays));
+        prop_assert_eq!(spared(true), near.wait);
+        prop_assert_eq!(spared(false), near.wait + near.migration);
+    }
+
     /// The smallest finish wins, of equals the first; what is no candidate never.
     #[test]
     fn the_first_of_the_smallest_wins(all in prop::collection::vec(candidate(), 1..6)) {

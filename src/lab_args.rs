@@ -66,9 +66,11 @@ pub struct CompareArgs {
     pub bench_dir: Option<PathBuf>,
 
     /// Compare on this simulated machine (`scx_freqlock machine list`): with
-    /// its own kernel, and the schedulers that are in its image. Two more are
-    /// there: limit (eevdf with every CPU always at its highest speed) and
-    /// pinned (eevdf with the workload on one CPU)
+    /// its own kernel, and the schedulers that are in its image. More are there,
+    /// which show what is to be gained: limit (eevdf with every CPU always at its
+    /// highest speed), pinned:K (eevdf with the workload on K CPUs, the fastest
+    /// first; one without a number) and best-of-pinned (the best of all pinned:K
+    /// that are named, and of 1, 2, 3, 4, 6, 8, 12 ... and all CPUs, by the median)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["runs", "warmup", "minutes"])]
     pub machine: Option<String>,
 

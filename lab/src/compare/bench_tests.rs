@@ -143,6 +143,36 @@ fn configure_measures() {
     assert!(metrics[0].value > 1.0, "{metrics:?}");
 }
 
+#[test]
+fn loads_of_short_processes_measure() {
+    for (name, variable) in [
+        ("pipelines", "PIPELINES_COUNT"),
+        ("testrun", "TESTRUN_TESTS"),
+        ("smallbuild", "SMALLBUILD_FILES"),
+        ("jobs", "JOBS_ROUNDS"),
+        ("gitops", "GITOPS_COMMITS"),
+    ] {
+        let metrics = bench(name, &[(variable, "2")]);
+        assert_eq!(names(&metrics), ["time"], "{name}");
+        assert!(metrics[0].value > 1.0, "{name}: {metrics:?}");
+    }
+}
+
+#[test]
+fn forkserver_measures() {
+    let small = [
+        ("FORKSERVER_REQUESTS", "40"),
+        ("FORKSERVER_CLIENTS", "2"),
+        ("FORKSERVER_STEPS", "30000"),
+    ];
+    let metrics = bench("forkserver", &small);
+    assert_eq!(names(&metrics), ["time", "p50", "p99"]);
+    let [ms, p50, p99] = [0, 1, 2].map(|i| metrics[i].value);
+    // Each client asks 20 times, and half of its answers take the median or longer.
+    assert!(0.0 < p50 && p50 <= p99, "{metrics:?}");
+    assert!(ms * 1e3 > 9.0 * p50, "{metrics:?}");
+}
+
 /// Of waits for a lock: the named figures, in this order.
 fn waits(name: &str, small: &[(&str, &str)], wanted: &[&str]) -> Vec<f64> {
     let metrics = bench(name, small);
@@ -345,6 +375,12 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("turns", "TURNS_SECONDS"),
         ("cgroups", "CGROUPS_SECONDS"),
         ("kbuild", "KBUILD_JOBS"),
+        ("pipelines", "PIPELINES_LINES"),
+        ("testrun", "TESTRUN_JOBS"),
+        ("smallbuild", "SMALLBUILD_JOBS"),
+        ("jobs", "JOBS_AT_ONCE"),
+        ("gitops", "GITOPS_COMMITS"),
+        ("forkserver", "FORKSERVER_CLIENTS"),
     ] {
         let run = bench_dir().join(name).join("run");
         let output = Command::new(run).env(variable, "many").output().unwrap();

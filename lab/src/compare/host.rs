@@ -380,6 +380,7 @@ mod tests {
         let plan = |budget| Plan {
             workloads: Vec::new(),
             schedulers: Vec::new(),
+            pinned: Vec::new(),
             baseline: 0,
             warmup: 1,
             runs: 10,

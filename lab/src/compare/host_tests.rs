@@ -49,6 +49,7 @@ impl Fake {
         let plan = Plan {
             workloads: Vec::new(),
             schedulers: Vec::new(),
+            pinned: Vec::new(),
             baseline: 0,
             warmup: 0,
             runs: 1,
@@ -77,7 +78,7 @@ impl Fake {
     pub fn kernel(mut self) -> Self {
         self.plan.schedulers.push(Scheduler {
             label: "eevdf".into(),
-            loader: None,
+            ..Scheduler::default()
         });
         self
     }
@@ -91,6 +92,7 @@ impl Fake {
         self.plan.schedulers.push(Scheduler {
             label: name.into(),
             loader: Some(loader),
+            ..Scheduler::default()
         });
         self
     }

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::schedulers::{self, make_unique, scheduler, split_specs, Programs, Scheduler, KERNEL};
+use crate::schedulers::{
+    self, make_unique, pinned_to_few_and_many, scheduler, split_specs, Bound, Programs, Scheduler,
+    KERNEL,
+};
 use freqlock::lab_args::CompareArgs;
 use freqlock::spelling::{did_you_mean, nearest};
 
@@ -49,7 +52,10 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub workloads: Vec<Workload>,
+    /// As they were named.
     pub schedulers: Vec<Scheduler>,
+    /// What is run for the best of them, beside those that are named.
+    pub pinned: Vec<Scheduler>,
     /// Which of the schedulers the others are compared with.
     pub baseline: usize,
     pub warmup: u32,
@@ -125,7 +131,7 @@ impl Plan {
         let programs = Programs {
             ours: &places.ours,
             find: &find,
-            others: &[],
+            simulated: None,
         };
         Self::resolve_with(args, &places.bench, &programs)
     }
@@ -161,10 +167,12 @@ impl Plan {
         }
         make_unique(&mut schedulers);
         let baseline = baseline(args.baseline.as_deref(), &schedulers)?;
+        let pinned = beside(&schedulers, programs.simulated);
         Ok(Resolved {
             plan: Self {
                 workloads,
                 schedulers,
+                pinned,
                 baseline,
                 warmup: args.warmup,
                 runs: args.runs,
@@ -185,7 +193,24 @@ impl Plan {
     }
 
     pub fn total_runs(&self) -> u64 {
-        u64::from(self.rounds()) * (self.workloads.len() * self.schedulers.len()) as u64
+        u64::from(self.rounds()) * (self.workloads.len() * self.to_run().len()) as u64
+    }
+
+    /// What nothing is expected to be better than; one that is pinned to CPUs that a user
+    /// names is only compared.
+    pub fn bounds(&self) -> impl Iterator<Item = &Scheduler> {
+        let is_bound = |bound| matches!(bound, Some(Bound::Limit | Bound::BestOfPinned));
+        let all = self.schedulers.iter();
+        all.filter(move |scheduler| is_bound(scheduler.bound))
+    }
+
+    /// What makes runs of its own.
+    pub fn to_run(&self) -> Vec<&Scheduler> {
+        let named = self.schedulers.iter();
+        named
+            .filter(|scheduler| scheduler.bound != Some(Bound::BestOfPinned))
+            .chain(&self.pinned)
+            .collect()
     }
 }
 
@@ -279,6 +304,16 @@ fn choose_workloads(
         }
     }
     Ok(chosen)
+}
+
+/// What has to run for the best of the pinned ones, if that is named, and is not itself.
+pub fn beside(named: &[Scheduler], cpus: Option<u32>) -> Vec<Scheduler> {
+    let is_named = |bound| named.iter().any(|scheduler| scheduler.bound == Some(bound));
+    let mut pinned = cpus.map_or_else(Vec::new, pinned_to_few_and_many);
+    pinned.retain(|scheduler| {
+        is_named(Bound::BestOfPinned) && !scheduler.bound.is_some_and(is_named)
+    });
+    pinned
 }
 
 fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Error> {

@@ -10,20 +10,17 @@ use std::time::{Duration, Instant};
 
 use super::plan::{self, order, Plan, Resolved};
 use super::runs::{Outcome, Results, Run, Watch};
-use super::testbed::{Kind, Machine, CONTROL, LIMIT};
-use crate::schedulers::{Programs, Scheduler};
+use super::testbed::{Kind, Machine, CONTROL};
+use crate::schedulers::{Bound, Programs, Scheduler};
 use crate::sim::batch::{jobs, side_by_side, Interrupt};
 use crate::sim::description::Description;
 use crate::sim::error::Error;
-use crate::sim::flat::Variant;
+use crate::sim::flat::{fastest_first, Variant};
 use crate::sim::folders::{default_kit, machines_dir};
 use crate::sim::guest;
 use crate::sim::job::{self, in_guest, make_folder, simulate, Base, Job, AGENT};
 use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
 use freqlock::lab_args::CompareArgs;
-
-/// The kernel's own scheduler with the workload on one CPU.
-const PINNED: &str = "pinned";
 
 /// What is compared on: one machine with one image.
 pub struct Simulation {
@@ -39,6 +36,7 @@ pub struct Simulation {
 struct Wanted {
     round: u32,
     workload: usize,
+    /// Of those that the plan runs.
     scheduler: usize,
 }
 
@@ -67,7 +65,7 @@ impl Simulation {
         let programs = Programs {
             ours: Path::new(AGENT),
             find: &find,
-            others: &[LIMIT, PINNED],
+            simulated: Some(self.machine.cpus()),
         };
         Plan::resolve_with(args, bench, &programs)
     }
@@ -110,18 +108,18 @@ impl Simulation {
     }
 
     fn job(&self, plan: &Plan, wanted: &Wanted) -> Job {
-        let scheduler = &plan.schedulers[wanted.scheduler];
+        let scheduler = plan.to_run()[wanted.scheduler];
         let workload = &plan.workloads[wanted.workload];
         let mut command = vec!["env".to_string()];
         command.extend_from_slice(&workload.parameters);
-        if scheduler.label == PINNED {
-            command.extend(["taskset", "1"].map(String::from));
+        if let Some(Bound::Pinned(cpus)) = scheduler.bound {
+            command.extend(["taskset".to_string(), mask(&self.machine, cpus)]);
         }
         command.push(format!("{}/bench/{}/run", guest::FOLDER, workload.name));
         Job {
             machine: self.machine.clone(),
             variant: Variant {
-                always_top: scheduler.label == LIMIT,
+                always_top: scheduler.bound == Some(Bound::Limit),
                 migration_cost: self.migration_cost,
             },
             seed: wanted.round + 1,
@@ -149,7 +147,7 @@ impl Simulation {
         };
         Run {
             workload: plan.workloads[wanted.workload].name.clone(),
-            scheduler: plan.schedulers[wanted.scheduler].label.clone(),
+            scheduler: plan.to_run()[wanted.scheduler].label.clone(),
             round: wanted.round,
             warmup: false,
             ops,
@@ -174,7 +172,7 @@ impl Simulation {
         };
         let to = to
             .join(&plan.workloads[wanted.workload].name)
-            .join(folder_name(&plan.schedulers[wanted.scheduler].label))
+            .join(folder_name(&plan.to_run()[wanted.scheduler].label))
             .join(job.seed.to_string());
         make_folder(&to)?;
         job::keep(&to, &self.base, job, outcome)
@@ -200,7 +198,7 @@ impl Simulation {
                     wanted.round,
                     plan.rounds(),
                     &plan.workloads[wanted.workload].name,
-                    &plan.schedulers[wanted.scheduler].label,
+                    &plan.to_run()[wanted.scheduler].label,
                 ),
                 Some(run) => watch.end(run),
             },
@@ -213,12 +211,18 @@ impl Simulation {
     }
 }
 
+/// The first CPUs, as taskset has them.
+fn mask(machine: &Description, cpus: u32) -> String {
+    let first = fastest_first(machine).into_iter().take(cpus as usize);
+    format!("{:x}", first.fold(0_u128, |mask, cpu| mask | 1 << cpu))
+}
+
 fn in_order(plan: &Plan) -> Vec<Wanted> {
     let mut all = Vec::new();
     for round in 0..plan.rounds() {
         for workload in 0..plan.workloads.len() {
             all.extend(
-                order(plan.schedulers.len(), round)
+                order(plan.to_run().len(), round)
                     .into_iter()
                     .map(|scheduler| Wanted {
                         round,
@@ -231,13 +235,14 @@ fn in_order(plan: &Plan) -> Vec<Wanted> {
     all
 }
 
-/// Without the limits: where every CPU is always at its highest speed, one is no
-/// other than the kernel's own scheduler, and no CPU alone is faster than all.
+/// Without the bounds: where every CPU is always at its highest speed, the limit is no
+/// other than the kernel's own scheduler, and no few CPUs are faster than all.
 fn on_control(plan: &Plan) -> Option<Plan> {
     let baseline = plan.schedulers[plan.baseline].label.clone();
     let mut plan = plan.clone();
     plan.schedulers
-        .retain(|scheduler| ![LIMIT, PINNED].contains(&scheduler.label.as_str()));
+        .retain(|scheduler| scheduler.bound.is_none());
+    plan.pinned.clear();
     let found = |scheduler: &Scheduler| scheduler.label == baseline;
     plan.baseline = plan.schedulers.iter().position(found)?;
     (plan.schedulers.len() > 1).then_some(plan)
@@ -262,6 +267,7 @@ fn ops(loaded: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::compare::plan::Workload;
+    use crate::schedulers::pinned_to_few_and_many;
 
     fn plan(schedulers: usize, rounds: u32) -> Plan {
         Plan {
@@ -275,9 +281,10 @@ mod tests {
             schedulers: (0..schedulers)
                 .map(|i| Scheduler {
                     label: i.to_string(),
-                    loader: None,
+                    ..Scheduler::default()
                 })
                 .collect(),
+            pinned: Vec::new(),
             baseline: 0,
             warmup: 0,
             runs: rounds,
@@ -300,8 +307,10 @@ mod tests {
     #[test]
     fn the_control_leaves_the_limits_out() {
         let mut all = plan(4, 3);
-        all.schedulers[0].label = LIMIT.into();
-        all.schedulers[2].label = PINNED.into();
+        all.schedulers[0].bound = Some(Bound::Limit);
+        all.schedulers[2].bound = Some(Bound::BestOfPinned);
+        all.pinned = pinned_to_few_and_many(2);
+        assert_eq!(all.to_run().len(), 5);
         all.baseline = 3;
         let control = on_control(&all).unwrap();
         let labels: Vec<_> = control
@@ -310,11 +319,24 @@ mod tests {
             .map(|s| s.label.as_str())
             .collect();
         assert_eq!((labels, control.baseline), (vec!["1", "3"], 1));
+        assert_eq!(control.to_run().len(), 2);
         all.schedulers.remove(1);
         all.baseline = 2;
         assert_eq!(on_control(&all), None, "nothing to compare");
         all.baseline = 0;
         assert_eq!(on_control(&all), None, "a limit to compare with");
+    }
+
+    #[test]
+    fn first_cpus_are_the_fastest_and_share_a_cache() {
+        let machine = |name: &str| Description::load(name, &machines_dir(None).unwrap()).unwrap();
+        assert_eq!(mask(&machine("e7-8870v4"), 1), "1");
+        assert_eq!(mask(&machine("desktop-2x6"), 7), "7f");
+        let mut hybrid = machine("hybrid-4p4e");
+        assert_eq!(mask(&hybrid, 3), "7");
+        hybrid.clusters.reverse();
+        assert_eq!(mask(&hybrid, 3), "70");
+        assert_eq!(mask(&hybrid, 6), "f3");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use comfy_table::{presets, CellAlignment, Table};
 
 use super::results::{Record, Row};
-use super::testbed::{CONTROL, LIMIT};
+use super::testbed::CONTROL;
 use crate::figures::Better;
 use freqlock::estimate::{Estimate, Verdict, MIN_RUNS};
 
@@ -102,7 +102,7 @@ fn table(record: &Record, rows: &[Row]) -> Table {
         let (median, range) = both(row.ratio);
         let mut cells = vec![
             if first { metric(row) } else { String::new() },
-            row.scheduler.clone(),
+            row.name(),
             row.value.runs.to_string(),
             figure(row.value.median),
             interval(&row.value, figure),
@@ -201,7 +201,7 @@ fn verdicts(record: &Record) -> String {
                 writeln!(
                     out,
                     "  {}: {} {} is {} of {}'s ({})",
-                    row.scheduler,
+                    row.name(),
                     row.workload,
                     row.metric,
                     self::ratio(ratio.median),
@@ -215,21 +215,32 @@ fn verdicts(record: &Record) -> String {
     out
 }
 
-/// What schedulers reach of what a machine allows.
+/// What schedulers reach of what a machine allows. Of several bounds the better one counts,
+/// and each line says which that is.
 fn shares(record: &Record) -> String {
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let several = record.bounds.len() > 1;
     let mut out = String::new();
     for row in &record.summary {
-        let Some(share) = &row.share else { continue };
+        let (Some(share), Some(bound)) = (&row.share, &row.bound) else {
+            continue;
+        };
         if out.is_empty() {
+            let better = if several { "the better of " } else { "" };
             out = format!(
-                "Share of the reachable gain, {} to {LIMIT}:\n",
-                record.baseline
+                "Share of the reachable gain, {} to {better}{}:\n",
+                record.baseline,
+                record.bounds.join(" and ")
             );
         }
+        let to = if several {
+            format!(", to {bound}")
+        } else {
+            String::new()
+        };
         out.push_str(&format!(
-            "  {}: {} {} {} ({})\n",
-            row.scheduler,
+            "  {}: {} {} {} ({}){to}\n",
+            row.name(),
             row.workload,
             row.metric,
             percent(share.median),
@@ -343,6 +354,25 @@ Wins:
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_two_bounds_the_better_one_counts_and_is_named() {
+        let mut runs = rounds("eevdf", &[100.0; 6]);
+        runs.extend(rounds("auto", &[90.0; 6]));
+        runs.extend(rounds("limit", &[80.0; 6]));
+        runs.extend(rounds("pinned:2", &[75.0; 6]));
+        runs.extend(rounds("pinned:3", &[60.0; 6]));
+        let text = text(&record(&["eevdf", "auto", "limit", "best-of-pinned"], runs));
+        for line in [
+            "| best-of-pinned (3 CPUs) |    6 |  60.00 |",
+            "  best-of-pinned (3 CPUs): forkwait time is 0.600 of eevdf's (0.600 .. 0.600)\n",
+            "Share of the reachable gain, eevdf to the better of limit and best-of-pinned:\n  \
+             auto: forkwait time 25.0% (25.0% .. 25.0%), to best-of-pinned (3 CPUs)\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!text.contains("pinned:3"), "{text}");
     }
 
     #[test]

@@ -10,10 +10,6 @@ use serde::Serialize;
 /// gains there it does not gain by frequencies.
 pub const CONTROL: &str = "symmetric-fixed";
 
-/// The kernel's own scheduler with every CPU always at its highest speed: what
-/// no scheduler can be much better than.
-pub const LIMIT: &str = "limit";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

@@ -2,19 +2,19 @@
 //! What comparisons print and write, and what tests of the parts need.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use clap::Parser;
 
 use super::host_tests::{Fake, Silent, LOOK};
-use super::plan::{Plan, Workload};
+use super::plan::{beside, Plan, Workload};
 use super::results::Record;
 use super::runs::{Outcome, Results, Run, Watch};
 use super::testbed::{Kind, Machine};
 use crate::figures::{Better, Metric};
 use crate::process::Event;
-use crate::schedulers::Scheduler;
+use crate::schedulers::{scheduler, Programs};
 use freqlock::lab_args::CompareArgs;
 
 /// Arguments as from the command line.
@@ -49,22 +49,31 @@ pub fn run(workload: &str, scheduler: &str, round: u32, time: Option<f64>) -> Ru
     }
 }
 
-/// Six rounds of forkwait with the first scheduler as the baseline.
-pub fn record(schedulers: &[&str], runs: Vec<Run>) -> Record {
-    let plan = Plan {
+/// Six rounds of forkwait on a simulated machine of 12 CPUs, with the first of these
+/// schedulers as the baseline.
+pub fn plan(schedulers: &[&str]) -> Plan {
+    let programs = Programs {
+        ours: Path::new("scx_freqlock"),
+        find: &|_| None,
+        simulated: Some(12),
+    };
+    let schedulers: Vec<_> = schedulers
+        .iter()
+        .map(|spec| scheduler(spec, &programs).unwrap().unwrap())
+        .collect();
+    Plan {
         workloads: vec![workload("forkwait", "/nowhere".into())],
-        schedulers: schedulers
-            .iter()
-            .map(|label| Scheduler {
-                label: label.to_string(),
-                loader: None,
-            })
-            .collect(),
+        pinned: beside(&schedulers, programs.simulated),
+        schedulers,
         baseline: 0,
         warmup: 1,
         runs: 6,
         budget: None,
-    };
+    }
+}
+
+pub fn record(schedulers: &[&str], runs: Vec<Run>) -> Record {
+    let plan = plan(schedulers);
     let machine = Machine {
         kernel: "7.2.0".into(),
         cpus: 4,

@@ -41,6 +41,18 @@ pub fn places(machine: &Description) -> Vec<Place> {
     places
 }
 
+/// The CPUs by speed; among equals those that share a cache come together.
+pub fn fastest_first(machine: &Description) -> Vec<usize> {
+    let places = places(machine);
+    let mut cpus: Vec<_> = (0..places.len()).collect();
+    cpus.sort_by_key(|cpu| {
+        let place = places[*cpu];
+        let capacity = machine.clusters[place.cluster].capacity;
+        (std::cmp::Reverse(capacity), place.llc, *cpu)
+    });
+    cpus
+}
+
 /// `guest_page` is where the guest writes which operating points it chooses;
 /// without it the hardware chooses.
 pub fn flat(machine: &Description, variant: Variant, guest_page: Option<u64>) -> String {

@@ -77,7 +77,7 @@ impl Base {
         let programs = Programs {
             ours: Path::new(AGENT),
             find: &find,
-            others: &[],
+            simulated: None,
         };
         let Some(found) = schedulers::scheduler(spec, &programs)? else {
             return Err(Error::NoCommand {

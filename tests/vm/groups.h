@@ -9,10 +9,10 @@
 static inline void write_file(const char *folder, const char *name, const char *text)
 {
 	char path[512];
-	FILE *file;
+	FILE *file = NULL;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	file = fopen(path, "w");
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path))
+		file = fopen(path, "w");
 	if (!file || fputs(text, file) == EOF || fclose(file))
 		die("%s: %s", path, strerror(errno));
 }

@@ -16,7 +16,8 @@ import re
 import sys
 from collections import defaultdict
 
-CRATES = {"src": "lib.rs", "scheds/scx_freqlock/src": "main.rs", "lab/src": "main.rs"}
+CRATES = {"src": "lib.rs", "scheds/scx_freqlock/src": "main.rs", "lab/src": "main.rs",
+          "lib/libfreqlock/src": "lib.rs"}
 PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 USE = re.compile(r"^\s*(pub(?:\([a-z]+\))? )?use ([^;]+);", re.M)
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)

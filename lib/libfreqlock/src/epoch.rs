@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+//! Epochs: stretches of a thread's work with a bound for their latency, from which the window
+//! follows in which others may take a lock before it.
+//!
+//! Algorithm 2 of Liu et al., "Asymmetry-aware Scalable Locking" (PPoPP 2022): an epoch that took longer
+//! than its bound halves the window; one that kept it lets it grow by a unit, which is
+//! (1 - percentile) of the halved window. So the window is where it was too long after
+//! 1 / (1 - percentile) epochs, and that share of them is too long.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The longest window, and that of a thread outside of any epoch: 100 ms.
+pub const WINDOW_MOST: u64 = 100_000_000;
+/// The window of an epoch that a thread has not been in before: 1 ms.
+pub const WINDOW_START: u64 = 1_000_000;
+/// The least unit of growth, in ns: a window that was halved to nothing grows again.
+pub const UNIT_LEAST: u64 = 10;
+
+/// In place of an epoch's number: outside of any.
+const NONE: u32 = u32::MAX;
+
+static PER_MILLE: AtomicU32 = AtomicU32::new(990);
+
+/// What is wrong with a start or an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochError {
+    /// A start within an epoch of that number; nothing changes.
+    AlreadyOpen,
+    /// An end without a start, or `u32::MAX` for a number; nothing changes.
+    NotOpen,
+    /// Others within it had not ended: they are dropped, and the epoch has ended.
+    InnerOpen,
+    /// No memory, or the thread is about to exit; the epoch is not known.
+    NoMemory,
+    /// Within a signal handler that interrupted another start or end; nothing changes.
+    Busy,
+}
+
+impl fmt::Display for EpochError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EpochError::AlreadyOpen => "the epoch is open already",
+            EpochError::NotOpen => "the epoch is not open",
+            EpochError::InnerOpen => "epochs within this one had not ended",
+            EpochError::NoMemory => "no memory for the epoch",
+            EpochError::Busy => "interrupted another start or end of an epoch",
+        })
+    }
+}
+
+impl std::error::Error for EpochError {}
+
+#[derive(Clone, Debug)]
+struct Epoch {
+    id: u32,
+    /// The number of the one around it, or NONE.
+    outer: u32,
+    window: u64,
+    unit: u64,
+    /// 0: not open.
+    start: u64,
+}
+
+const _: () = assert!(size_of::<Epoch>() == 32);
+
+/// Those of one thread, by number.
+struct Table {
+    epochs: Vec<Epoch>,
+    current: u32,
+}
+
+impl Table {
+    const fn new() -> Self {
+        Table {
+            epochs: Vec::new(),
+            current: NONE,
+        }
+    }
+
+    fn find(&self, id: u32) -> Result<usize, usize> {
+        self.epochs.binary_search_by_key(&id, |epoch| epoch.id)
+    }
+
+    fn open(&mut self, id: u32) -> Option<&mut Epoch> {
+        let at = self.find(id).ok()?;
+        Some(&mut self.epochs[at]).filter(|epoch| epoch.start != 0)
+    }
+
+    fn start(&mut self, id: u32, now: u64) -> Result<(), EpochError> {
+        if id == NONE {
+            return Err(EpochError::NotOpen);
+        }
+        let at = match self.find(id) {
+            Ok(at) if self.epochs[at].start != 0 => return Err(EpochError::AlreadyOpen),
+            Ok(at) => at,
+            Err(at) => {
+                // Exactly: it is for long, and 32 bytes each.
+                self.epochs
+                    .try_reserve_exact(1)
+                    .map_err(|_| EpochError::NoMemory)?;
+                self.epochs.insert(
+                    at,
+                    Epoch {
+                        id,
+                        outer: NONE,
+                        window: WINDOW_START,
+                        unit: unit_of(WINDOW_START, per_mille()),
+                        start: 0,
+                    },
+                );
+                at
+            }
+        };
+        self.epochs[at].outer = self.current;
+        self.epochs[at].start = now;
+        self.current = id;
+        Ok(())
+    }
+
+    fn end(&mut self, id: u32, slo: u64, now: u64) -> Result<(), EpochError> {
+        let epoch = self.open(id).ok_or(EpochError::NotOpen)?;
+        let latency = now.saturating_sub(epoch.start);
+        epoch.adjust(latency, slo, per_mille());
+        epoch.start = 0;
+        let outer = epoch.outer;
+        let mut inner = std::mem::replace(&mut self.current, outer);
+        let result = if inner == id {
+            Ok(())
+        } else {
+            Err(EpochError::InnerOpen)
+        };
+        while inner != id {
+            let Some(dropped) = self.open(inner) else {
+                break;
+            };
+            dropped.start = 0;
+            inner = dropped.outer;
+        }
+        result
+    }
+
+    fn window(&self) -> u64 {
+        self.find(self.current)
+            .map_or(WINDOW_MOST, |at| self.epochs[at].window)
+    }
+}
+
+impl Epoch {
+    fn adjust(&mut self, latency: u64, slo: u64, per_mille: u32) {
+        if latency > slo {
+            self.window /= 2;
+            self.unit = unit_of(self.window, per_mille);
+        } else {
+            self.window = (self.window + self.unit).min(WINDOW_MOST);
+        }
+    }
+}
+
+fn unit_of(window: u64, per_mille: u32) -> u64 {
+    (window * u64::from(1000 - per_mille) / 1000).max(UNIT_LEAST)
+}
+
+fn per_mille() -> u32 {
+    PER_MILLE.load(Relaxed)
+}
+
+thread_local! {
+    // Freed as the thread exits, within an epoch or not.
+    static TABLE: RefCell<Table> = const { RefCell::new(Table::new()) };
+}
+
+fn with_table(what: impl FnOnce(&mut Table) -> Result<(), EpochError>) -> Result<(), EpochError> {
+    TABLE
+        .try_with(|table| {
+            table
+                .try_borrow_mut()
+                .map_or(Err(EpochError::Busy), |mut table| what(&mut table))
+        })
+        .unwrap_or(Err(EpochError::NoMemory))
+}
+
+/// The calling thread begins an epoch, within the one it is in if there is any. Numbers are the
+/// program's own, each for one kind of work.
+pub fn epoch_start(id: u32) -> Result<(), EpochError> {
+    with_table(|table| table.start(id, crate::os::now()))
+}
+
+/// The calling thread ends the epoch, which should have taken `slo_ns` at most.
+pub fn epoch_end(id: u32, slo_ns: u64) -> Result<(), EpochError> {
+    let now = crate::os::now();
+    with_table(|table| table.end(id, slo_ns, now))
+}
+
+/// In ns: for how long others may take a lock before the calling thread, now.
+pub fn epoch_window() -> u64 {
+    TABLE
+        .try_with(|table| {
+            table
+                .try_borrow()
+                .map_or(WINDOW_MOST, |table| table.window())
+        })
+        .unwrap_or(WINDOW_MOST)
+}
+
+/// Which share of epochs is to keep its bound, in thousandths: 500 to 999, 990 unless this is
+/// called. False if it is not among these. For all threads, from the next halving of a window.
+pub fn set_percentile(per_mille: u32) -> bool {
+    let possible = (500..=999).contains(&per_mille);
+    if possible {
+        PER_MILLE.store(per_mille, Relaxed);
+    }
+    possible
+}
+
+#[cfg(test)]
+mod tests;

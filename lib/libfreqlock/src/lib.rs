@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//! libfreqlock: locks that know which CPUs are fast, and waiting that knows how long it takes.
+//!
+//! - [`Lock`]: threads on big CPUs take it before those on little ones, within bounds.
+//! - [`epoch_start`], [`epoch_end`]: the bounds, from what latency a piece of work may have.
+//! - [`WaitSite`]: waiting for memory to change, without spinning behind a thread that does not run.
+//! - [`hint`]: what a thread reports of locks of its own to scx_freqlock.
+//!
+//! C programs have the same by `lib/freqlock.h`.
+
+mod epoch;
+pub mod hint;
+mod limits;
+mod lock;
+mod os;
+mod queue;
+mod speed;
+mod spin;
+mod sync;
+mod thread;
+mod wait;
+
+pub use epoch::{
+    epoch_end, epoch_start, epoch_window, set_percentile, EpochError, UNIT_LEAST, WINDOW_MOST,
+    WINDOW_START,
+};
+pub use lock::{Lock, LockError};
+pub use speed::{on_big_cpu, speed_source};
+pub use wait::{wake, WaitSite};

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//! What the library wants of the kernel: futexes, a clock, yielding, the CPU it is on.
+
+use crate::sync::AtomicU32;
+use std::ffi::CStr;
+
+pub(crate) const NS_PER_SEC: u64 = 1_000_000_000;
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / NS_PER_SEC) as libc::time_t,
+        tv_nsec: (ns % NS_PER_SEC) as libc::c_long,
+    }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(crate) fn now() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The same as of the last tick: a few nanoseconds instead of twenty.
+pub(crate) fn coarse_now() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut ts = timespec(0);
+    // SAFETY: ts is ours; these clocks are always there.
+    unsafe { libc::clock_gettime(clock, &mut ts) };
+    ts.tv_sec as u64 * NS_PER_SEC + ts.tv_nsec as u64
+}
+
+/// Sleeps while `*word == value`, for `ns` at most; it may come back early.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, ns: Option<u64>) {
+    let ts = ns.map(timespec);
+    let timeout = ts
+        .as_ref()
+        .map_or(std::ptr::null(), |ts| ts as *const libc::timespec);
+    keep_errno(|| {
+        // SAFETY: the kernel reads one word, which the reference keeps alive, and ts, which is ours.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                value,
+                timeout,
+            )
+        };
+    });
+}
+
+/// Wakes `count` sleepers. The word itself is not touched, so it may be gone by now.
+pub(crate) fn futex_wake(word: *const AtomicU32, count: u32) {
+    keep_errno(|| {
+        // SAFETY: the kernel looks for sleepers by the address; it reads and writes nothing there.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word,
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                count,
+            )
+        };
+    });
+}
+
+/// Sleeps for `ns`, and for the timer's slack.
+pub(crate) fn sleep(ns: u64) {
+    let ts = timespec(ns);
+    keep_errno(|| {
+        // SAFETY: ts is ours, and nothing is to be written.
+        unsafe { libc::nanosleep(&ts, std::ptr::null_mut()) };
+    });
+}
+
+/// Lets another thread have the CPU, if one waits for it.
+pub(crate) fn yield_now() {
+    // SAFETY: no arguments.
+    unsafe { libc::sched_yield() };
+}
+
+/// One round of a spinning loop.
+pub(crate) fn pause() {
+    std::hint::spin_loop();
+}
+
+/// The thread's number, by the kernel.
+pub(crate) fn gettid() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The CPU that the thread is on, or was a moment ago; 0 where that is not known.
+pub(crate) fn cpu() -> usize {
+    // SAFETY: no arguments.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// True if the file at `path` can be read and begins so. Allocates nothing.
+pub(crate) fn starts_with(path: &CStr, prefix: &[u8]) -> bool {
+    let mut got = [0u8; 64];
+    let mut len = 0;
+    keep_errno(|| {
+        // SAFETY: path ends with a zero.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if fd >= 0 {
+            // SAFETY: got is ours and as long as is said; the descriptor is ours.
+            len = unsafe { libc::read(fd, got.as_mut_ptr().cast(), got.len()) };
+            // SAFETY: opened above.
+            unsafe { libc::close(fd) };
+        }
+    });
+    got[..usize::try_from(len).unwrap_or(0)].starts_with(prefix)
+}
+
+/// A lock must not change what the program finds in errno.
+fn keep_errno(call: impl FnOnce()) {
+    // SAFETY: errno's place is the thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    call();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}

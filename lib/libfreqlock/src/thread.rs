@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//! What is kept of each thread, in one place, so that a lock finds all of it at once.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// `struct fl_hint` of `bpf/hint.h`: read by the scheduler at ticks.
+#[repr(C)]
+pub(crate) struct HintWords {
+    pub(crate) version: AtomicU32,
+    pub(crate) owner: AtomicI32,
+    pub(crate) holds: AtomicU64,
+    pub(crate) waits_for: AtomicU64,
+}
+
+#[repr(C)]
+pub(crate) struct Thread {
+    /// 0 until the thread has taken its first lock.
+    pub(crate) tid: Cell<u32>,
+    /// The `Lock` that it took last of those it holds; each has the one before it.
+    pub(crate) held: Cell<*const ()>,
+    pub(crate) hint: HintWords,
+    /// When the scheduler was shown the hint last, by CLOCK_MONOTONIC_COARSE; 0: never.
+    pub(crate) shown: Cell<u64>,
+}
+
+extern "C" {
+    /// In `thread.c`: Rust's own thread-local memory costs a call of the dynamic linker for each
+    /// access from a shared library, which is as much as all else that an uncontended lock does.
+    fn freqlock_thread() -> *const Thread;
+}
+
+/// Calls `what` with what is kept of the calling thread.
+#[inline]
+pub(crate) fn with<T>(what: impl FnOnce(&Thread) -> T) -> T {
+    // SAFETY: initialised, laid out as Thread is, and there for as long as the thread.
+    what(unsafe { &*freqlock_thread() })
+}
+
+const _: () = assert!(size_of::<Thread>() == 40 + size_of::<usize>());

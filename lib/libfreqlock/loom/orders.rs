@@ -18,6 +18,9 @@ mod sync {
 }
 
 mod limits {
+    pub(crate) const QUEUE_SPINS: u32 = 1;
+    pub(crate) const SPIN_LEAST: u64 = 1;
+
     /// Nothing is learned: one look, then sleep.
     pub(crate) struct Learned;
     impl Learned {

@@ -7,7 +7,7 @@
 //! leaves the queue once it has the lock, so that a node lives on its waiter's stack and a
 //! holder needs none.
 //!
-//! Whoever waits spins for a bounded time (`limits.rs`), then sleeps. To hand a lock to a sleeper
+//! Whoever waits spins for a bounded time (`limits.rs`), and no longer than the head does, then sleeps. To hand a lock to a sleeper
 //! keeps it unused until that one runs: with more threads than CPUs that costs most of the
 //! throughput. So the order is strict while the head is awake; while it sleeps or is being woken,
 //! others may take the lock before it. A head that was passed by for `PATIENCE` sleeps without
@@ -21,7 +21,7 @@
 //! One moment is not bounded by the lock: an enqueuer may lose its CPU between the two stores
 //! that append its node. The one before it then yields until the second store is seen.
 
-use crate::limits::Learned;
+use crate::limits::{Learned, QUEUE_SPINS, SPIN_LEAST};
 use crate::os;
 use crate::spin::spin_for;
 use crate::sync::{AtomicPtr, AtomicU32};
@@ -126,7 +126,7 @@ impl Queue {
         // SAFETY: a node leaves the queue when no other is behind it, or after it has seen which one is.
         if let Some(before) = unsafe { before.as_ref() } {
             before.next.store(this, Release);
-            node.wait(self.learned.spin());
+            node.wait(self);
         }
         self.acquire_as_head();
         if self
@@ -231,10 +231,16 @@ impl Queue {
 }
 
 impl Node {
-    /// Waits until it is the head.
-    fn wait(&self, spin: u64) {
-        if spin_for(spin, || self.state.load(Acquire) == HEAD) {
-            return;
+    /// Waits until it is the head. A head that sleeps says that the holder does not run, or
+    /// holds the lock for long.
+    fn wait(&self, queue: &Queue) {
+        for _ in 0..QUEUE_SPINS {
+            if spin_for(SPIN_LEAST, || self.state.load(Acquire) == HEAD) {
+                return;
+            }
+            if queue.word.load(Relaxed) == HELD_ASLEEP {
+                break;
+            }
         }
         if self
             .state

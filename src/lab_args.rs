@@ -225,6 +225,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub migration_cost: bool,
 
+    /// Said to the guest's kernel as well, such as "nohz_full=2,3 isolcpus=3"
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub kernel_args: String,
+
     /// Start the command later by this
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = whole(0..=1_000_000_000u64))]
     pub shift_us: u64,

@@ -262,6 +262,7 @@ impl Check<'_> {
                 let job = Job {
                     machine: machine.clone(),
                     variant: Variant::default(),
+                    kernel_args: String::new(),
                     seed: wanted.seed,
                     shift_us: shift_us(wanted.seed - 1),
                     limit_s: LIMIT_S,

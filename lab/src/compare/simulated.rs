@@ -122,6 +122,7 @@ impl Simulation {
                 always_top: scheduler.bound == Some(Bound::Limit),
                 migration_cost: self.migration_cost,
             },
+            kernel_args: String::new(),
             seed: wanted.round + 1,
             shift_us: shift_us(wanted.round),
             limit_s: LIMIT_S,

@@ -29,6 +29,8 @@ pub const AGENT: &str = "scx_freqlock";
 pub struct Job {
     pub machine: Description,
     pub variant: Variant,
+    /// Beside what every guest's kernel is told.
+    pub kernel_args: String,
     pub seed: u32,
     pub shift_us: u64,
     /// Of the machine's own time.
@@ -117,6 +119,7 @@ struct Summary {
     shift_us: u64,
     always_top: bool,
     migration_cost: bool,
+    kernel_args: String,
     scheduler: String,
     /// State, name and count of sched_ext, the same before and after.
     loaded: String,
@@ -179,6 +182,7 @@ pub fn simulate(
     let setup = Setup {
         machine: &job.machine,
         arch: base.kit.arch,
+        kernel_args: &job.kernel_args,
         memory_mb: job.memory_mb,
         seed: job.seed,
         governor: if job.variant.always_top {
@@ -253,6 +257,7 @@ pub fn keep(to: &Path, base: &Base, job: &Job, outcome: &Outcome) -> Result<(), 
         shift_us: job.shift_us,
         always_top: job.variant.always_top,
         migration_cost: job.variant.migration_cost,
+        kernel_args: job.kernel_args.clone(),
         scheduler: scheduler.into(),
         loaded: outcome.report.loaded.clone(),
         command: job.command.clone(),

@@ -70,6 +70,8 @@ pub enum Error {
 pub struct Setup<'a> {
     pub machine: &'a Description,
     pub arch: Arch,
+    /// Beside those that every guest's kernel has.
+    pub kernel_args: &'a str,
     pub memory_mb: u64,
     pub seed: u32,
     /// What the guest's cpufreq governor is to be, where it has one.
@@ -220,7 +222,7 @@ pub fn arguments(setup: &Setup) -> Result<Vec<OsString>, Error> {
         ("-initrd", files.image.into()),
         (
             "-append",
-            arch::kernel_arguments(setup.arch, setup.governor).into(),
+            arch::kernel_arguments(setup.arch, setup.governor, setup.kernel_args).into(),
         ),
     ] {
         arguments.push(option.into());
@@ -420,6 +422,7 @@ mod tests {
         Setup {
             machine,
             arch: Arch::X86_64,
+            kernel_args: "",
             memory_mb: 512,
             seed: 7,
             governor: "schedutil",

@@ -69,6 +69,7 @@ pub fn run_one(args: &RunArgs) -> Result<ExitCode, Error> {
             always_top: args.always_top,
             migration_cost: args.migration_cost,
         },
+        kernel_args: args.kernel_args.clone(),
         seed: args.seed,
         shift_us: args.shift_us,
         limit_s: args.limit_s,

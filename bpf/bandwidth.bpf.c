@@ -23,6 +23,7 @@
  */
 #include "freqlock.bpf.h"
 #include "bandwidth.bpf.h"
+#include "alone.bpf.h"
 #include "cgroup.bpf.h"
 #include "clock.bpf.h"
 #include "donate.bpf.h"
@@ -237,7 +238,7 @@ int fl_bandwidth_begin(struct task_struct *p __arg_trusted, struct task_ctx *tct
 	if (!tctx->granted_by)
 		return 0;
 	got = bandwidth_turn(tctx->granted, tctx->request);
-	if (got == tctx->request)
+	if (got == tctx->request && !fl_is_tickless(cpu))
 		return 0;
 	scx_bpf_task_set_slice(p, got);
 	return fl_end_turn(cpu, now, got);
@@ -315,6 +316,7 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 	struct limit_ctx *c;
 
 	if (goal & SCX_DSQ_LOCAL_ON) {
+		fl_came(goal & (FL_MAX_CPUS - 1), now);
 		fl_kick(goal & (FL_MAX_CPUS - 1), SCX_KICK_IDLE);
 	} else if (goal & FL_LIMIT_BIT) {
 		c = fl_limit(goal);
@@ -322,6 +324,7 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 		return arm(in_range(goal, FL_MAX_SHARES), c->b.refill_at, now);
 	} else {
 		fl_cpu(goal)->released = true;
+		fl_came(goal, now);
 		fl_mark_work(goal);
 		/* It may have gone idle since it was looked at. */
 		if (!fl_is_busy(goal))

@@ -188,6 +188,10 @@ struct cpu_ctx {
 	u64 next_look; /* for late tasks in its queue */
 	u64 look_ns;   /* what such a look took from the running task's turn */
 	u64 turn_ends; /* when the timer ends the running task's turn; 0: it is not set */
+	/* A task that has it for itself, without ticks: alone.bpf.c. */
+	u64 alone_since; /* it is charged up to then; 0: there is none */
+	u64 alone_vtime; /* its virtual time as of then */
+	u64 slice_since; /* when the last of its slices would have begun, once another came */
 	/* Speed: freq.bpf.c. */
 	u64 speed_at; /* time of @speed and @util */
 	u64 busy_ns;  /* of the time since then, as far as ... */
@@ -249,6 +253,7 @@ extern volatile u32 nr_present;
 extern volatile bool smt_present;
 extern const volatile bool capacity_differs;
 extern const volatile bool displaces;
+extern const volatile bool isolates;
 extern const volatile bool partial;
 extern const volatile bool sees_locks;
 extern const volatile bool reports_tasks;
@@ -311,10 +316,22 @@ static __always_inline bool fl_is_pinned(const struct task_struct *p)
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
+/* True if the CPU is left alone, one of an isolated partition of cpusets. */
+static __always_inline bool fl_is_isolated(s32 cpu)
+{
+	return isolates && fl_topo(cpu)->present == FL_ISOLATED;
+}
+
 /* True if @p may run on @cpu, which is online. */
-static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
+static __always_inline bool fl_may_use(const struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !fl_cpu(cpu)->offline;
+}
+
+/* True if @p may be sent to @cpu as well. */
+static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
+{
+	return fl_may_use(p, cpu) && !fl_is_isolated(cpu);
 }
 
 /*

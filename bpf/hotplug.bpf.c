@@ -99,7 +99,7 @@ __noinline int fl_order_newcomer(s32 cpu)
 	own->nr = 0;
 	order_append(own, cpu);
 	bpf_for(other, 0, nr_cpus) {
-		if (other == key || !fl_topo(other)->present)
+		if (other == key || !fl_topo(other)->present || fl_is_isolated(other))
 			continue;
 		order_append(own, other);
 		order = bpf_map_lookup_elem(&cpu_orders, &other);

@@ -21,7 +21,7 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 4,
+	FL_ABI_VERSION = 5,
 	FL_MAX_CPUS = 1024,
 	FL_GROUP_CPUS = 64, /* CPUs in a group: the bits of a word */
 	FL_MAX_GROUPS = 256,
@@ -154,8 +154,9 @@ struct fl_explained {
 
 enum fl_present {
 	FL_ABSENT,
-	FL_KNOWN, /* online when the agent looked */
-	FL_CAME,  /* came since then: where it is, is not known */
+	FL_KNOWN,    /* online when the agent looked */
+	FL_CAME,     /* came since then: where it is, is not known */
+	FL_ISOLATED, /* online, and left alone: only tasks that are bound there run there */
 };
 
 /* Where each CPU is; written by the agent at start, and when CPUs come and go. */

@@ -18,6 +18,7 @@
  */
 #include "freqlock.bpf.h"
 #include "late.bpf.h"
+#include "alone.bpf.h"
 #include "drain.bpf.h"
 #include "kick.bpf.h"
 #include "policy/deadline.h"
@@ -161,6 +162,15 @@ bool fl_take_late(s32 cpu, u64 now, bool wakee)
 	return true;
 }
 
+/* True if a timer is to end a turn of @ns on @cpu, which begins. */
+static bool wants_timer(s32 cpu, u64 ns)
+{
+	if (fl_is_tickless(cpu))
+		return fl_is_awaited(cpu);
+	/* It may be over before there is a tick. */
+	return slice_misses_ticks(ns, tick_ns) && fl_nr_running(cpu) > 1;
+}
+
 /*
  * @p begins to run on @cpu. How long for, is its request; one that was late has no debt,
  * as what others had before it is not held against it the next time.
@@ -183,8 +193,7 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 	cctx->look_ns = 0;
 	if (turn != request)
 		scx_bpf_task_set_slice(p, turn);
-	/* It may be over before there is a tick. */
-	else if (!slice_misses_ticks(turn, tick_ns) || fl_nr_running(cpu) < 2)
+	else if (!wants_timer(cpu, turn))
 		return 0;
 	return fl_end_turn(cpu, now, turn);
 }

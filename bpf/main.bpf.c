@@ -31,6 +31,7 @@
  */
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
+#include "alone.bpf.h"
 #include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "choose.bpf.h"
@@ -61,6 +62,7 @@ UEI_DEFINE(uei);
 const volatile u32 abi_version = FL_ABI_VERSION;
 const volatile u32 nr_cpus = 1;
 const volatile bool capacity_differs;
+const volatile bool isolates;
 const volatile bool partial;
 const volatile bool sees_locks;
 const volatile bool reports_tasks = true;
@@ -115,6 +117,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	bool wakee = cctx->wakee;
 	u64 now, head, ran, left = 0, keep;
 	struct task_ctx *tctx;
+	bool alone = false;
 
 	if (is_about_to_be_taken(cpu)) {
 		if (READ_ONCE(cctx->queued_work))
@@ -138,6 +141,14 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	/* @prev used up its slice and wants to go on. */
 	now = scx_bpf_now();
 	tctx = fl_task(prev);
+	if (fl_is_tickless(cpu)) {
+		alone = fl_alone_end(cpu, now);
+		/* No tick did so. */
+		if (fl_is_awaited(cpu)) {
+			fl_look_for_late(cpu, now);
+			fl_call_idle(cpu, now);
+		}
+	}
 	if (tctx && fl_edge(tctx))
 		cctx->waits_edge = tctx->edge;
 	if (fl_is_called(cpu) && fl_run_holder(cpu, now))
@@ -191,9 +202,18 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 	left = left ?: fl_slice(tctx);
 	if (tctx && fl_is_granted(tctx))
 		left = bandwidth_turn(tctx->granted, left);
-	scx_bpf_task_set_slice(prev, left);
 	cctx->turn_ends = 0;
-	if ((head != FL_NONE || (tctx && fl_is_granted(tctx))) && slice_misses_ticks(left, tick_ns))
+	if (tctx && fl_is_tickless(cpu) && !fl_is_granted(tctx) && !fl_is_awaited(cpu)) {
+		/* If its ticks go on, it is enqueued, to begin anew without. */
+		if (alone) {
+			scx_bpf_task_set_slice(prev, left);
+			fl_alone_begin(prev, tctx, cpu);
+		}
+		return;
+	}
+	scx_bpf_task_set_slice(prev, left);
+	if ((head != FL_NONE || (tctx && fl_is_granted(tctx))) &&
+	    (fl_is_tickless(cpu) || slice_misses_ticks(left, tick_ns)))
 		fl_end_turn(cpu, now, left);
 }
 
@@ -269,6 +289,8 @@ void BPF_STRUCT_OPS(freqlock_running, struct task_struct *p)
 	tctx->waiting_since = 0;
 	tctx->flags = 0;
 	tctx->big_cpu = -1;
+	if (fl_is_tickless(cpu))
+		fl_alone_begin(p, tctx, cpu);
 }
 
 void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
@@ -284,6 +306,8 @@ void BPF_STRUCT_OPS(freqlock_tick, struct task_struct *p)
 	if (tctx) {
 		if (reports_tasks)
 			fl_account_run(tctx, now, speed);
+		if (fl_is_tickless(cpu))
+			fl_alone_tick(p, tctx, cpu, now);
 		fl_follow_context(p, tctx);
 		fl_cgroup_weigh(p, tctx, now);
 		if (fl_spin_tick(p, tctx, cpu, now))
@@ -385,6 +409,8 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	u32 speed = fl_freq_stopping(cpu, now);
 	bool sleeps = !runnable && goes_to_sleep(p);
 
+	if (fl_is_tickless(cpu))
+		fl_alone_end(cpu, now);
 	/* A task that is being changed will run on in a moment. */
 	if (runnable || sleeps)
 		fl_cpu_left(cctx, now);

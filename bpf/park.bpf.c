@@ -9,6 +9,7 @@
  */
 #include "freqlock.bpf.h"
 #include "park.bpf.h"
+#include "alone.bpf.h"
 #include "choose.bpf.h"
 #include "drain.bpf.h"
 #include "kick.bpf.h"
@@ -97,6 +98,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			 * idle. */
 			if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
 				fl_count(park_migrated);
+			fl_came(idle, now);
 			fl_kick(idle, SCX_KICK_IDLE);
 		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
 			fl_count(park_released);

@@ -73,7 +73,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	if (scan->near < 0 && !scan->nest_only && n < order->nr) {
 		u32 any = bpf_cpumask_any_and_distribute(idle, p->cpus_ptr);
 
-		if (any < nr_cpus)
+		if (any < nr_cpus && !fl_is_isolated(any))
 			scan->near = scan->warm = scan->fast = any;
 	}
 out:
@@ -113,6 +113,35 @@ s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 n
 	if (cpu >= 0 && fl_cpu(cpu)->offline)
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	bpf_rcu_read_unlock();
+	if (cpu < 0 || !fl_is_isolated(cpu))
+		return cpu;
+	/* Until it has been busy again, nobody else finds that one. */
+	if (scan.near < 0)
+		fl_scan_idle(p, from, now, &scan);
+	return scan.near >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.near) ? scan.near : -1;
+}
+
+/*
+ * Where @p goes, which has been on the isolated CPU @from: to the nearest of the others that it may
+ * use; -1 if it is bound to isolated ones.
+ */
+s32 fl_place_apart(struct task_struct *p __arg_trusted, s32 from)
+{
+	struct cpu_order *order;
+	u32 key = from, i;
+	s32 cpu = -1;
+
+	order = bpf_map_lookup_elem(&cpu_orders, &key);
+	if (!order)
+		return -1;
+	bpf_for(i, 0, order->nr) {
+		s32 other = order->cpu[in_range(i, FL_MAX_CPUS)];
+
+		if (fl_allowed(p, other)) {
+			cpu = other;
+			break;
+		}
+	}
 	return cpu;
 }
 
@@ -184,10 +213,18 @@ static s32 place_near(struct task_struct *p, struct placement *pl)
 	bool idle = false;
 	s32 cpu;
 
-	/* The kernel would believe a waker of a higher class that it leaves its CPU to @p. */
-	if (partial && !pl->from_task)
+	/*
+	 * The kernel would believe a waker of a higher class that it leaves its CPU to @p, and
+	 * one whose CPU is isolated.
+	 */
+	if ((partial && !pl->from_task) || fl_is_isolated(pl->this_cpu))
 		wake_flags &= ~SCX_WAKE_SYNC;
 	cpu = scx_bpf_select_cpu_dfl(p, pl->prev_cpu, wake_flags, &idle);
+	if (fl_is_isolated(cpu)) {
+		cpu = fl_claim_idle(p, pl->mode, pl->prev_cpu, pl->now);
+		idle = cpu >= 0;
+		cpu = idle ? cpu : pl->prev_cpu;
+	}
 	if (idle)
 		return take_claimed(pl, cpu);
 	return queue_on(less_crowded(p, pl, cpu));

@@ -11,6 +11,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 	     struct placement *pl __arg_nonnull);
 s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __arg_nonnull);
 s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 now);
+s32 fl_place_apart(struct task_struct *p __arg_trusted, s32 from);
 s32 fl_claim_big(struct task_struct *p __arg_trusted, s32 from, u64 now);
 
 /* False if no CPU at all is idle: then none needs to be looked for. */

@@ -8,6 +8,7 @@
 
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
+#include "alone.bpf.h"
 #include "clock.bpf.h"
 #include "decision.bpf.h"
 #include "donate.bpf.h"
@@ -88,6 +89,7 @@ static bool go_on(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now
 	if (READ_ONCE(fl_cpu(cpu)->going) || fl_cannot_kick())
 		return false;
 	queued_add(tctx, cpu);
+	fl_came(cpu, now);
 	fl_mark_work(cpu);
 	vtime_join(tctx, cpu);
 	set_deadline(tctx, fl_request(tctx));

@@ -248,7 +248,10 @@ bool fl_steal(s32 cpu)
 	s32 sibling = fl_topo(cpu)->sibling;
 
 	clear_work(cpu);
-	if (sibling >= 0 && somebody_waits(sibling) && fl_steal_from(cpu, sibling, scx_bpf_now()))
+	if (fl_is_isolated(cpu))
+		return false;
+	if (sibling >= 0 && !fl_is_isolated(sibling) && somebody_waits(sibling) &&
+	    fl_steal_from(cpu, sibling, scx_bpf_now()))
 		return true;
 	bpf_for(i, 0, nr) {
 		group = nth_group(own, nr, i);
@@ -419,7 +422,7 @@ bool fl_balance(s32 cpu, u64 now, u64 served)
 	u32 own = fl_topo(cpu)->group, nr = nr_groups, left = BALANCE_CPUS, group, i;
 	struct crowd *crowd = crowd_of(cpu);
 
-	if (now < cctx->next_balance)
+	if (now < cctx->next_balance || fl_is_isolated(cpu))
 		return false;
 	cctx->next_balance = now + tunables.balance_us * FL_USEC;
 	crowd->here = load_of(cpu);
@@ -485,6 +488,8 @@ bool fl_call_idle(s32 cpu, u64 now)
 {
 	bool movable;
 
+	if (fl_is_isolated(cpu))
+		return false;
 	if (!fl_any_idle())
 		return nr_waiting(cpu) > 0;
 	bpf_rcu_read_lock();

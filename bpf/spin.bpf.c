@@ -182,7 +182,8 @@ __noinline bool fl_take_peer(struct spin_watch *w __arg_nonnull, u64 queue, bool
 			if (!w->least || tctx->weight < w->least)
 				w->least = tctx->weight;
 		}
-		if (taken || (tctx && tctx->spin.spinning) || !fl_allowed(p, cpu) ||
+		if (taken || (tctx && tctx->spin.spinning) ||
+		    !(own ? fl_may_use(p, cpu) : fl_allowed(p, cpu)) ||
 		    (!own && is_migration_disabled(p)))
 			continue;
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);

@@ -6,6 +6,7 @@
 #include "freqlock.bpf.h"
 #include "wake.bpf.h"
 #include "account.bpf.h"
+#include "alone.bpf.h"
 #include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "clock.bpf.h"
@@ -73,6 +74,7 @@ static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
 	/* Until it runs, others see by this that the CPU is taken. */
 	queued_add(tctx, cpu);
+	fl_came(cpu, scx_bpf_now());
 	vtime_join(tctx, cpu);
 	/*
 	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
@@ -119,7 +121,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	struct task_ctx *tctx = fl_task(p);
 	u64 now = scx_bpf_now();
 	struct placement *pl;
-	s32 cpu;
+	s32 cpu, last = prev_cpu;
 
 	if (!tctx) {
 		fl_count(no_ctx);
@@ -127,12 +129,18 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (is_dropped(p))
 		return prev_cpu;
+	/* It stays if it is bound there, as if it were bound to that CPU alone. */
+	if (fl_is_isolated(prev_cpu)) {
+		last = fl_place_apart(p, prev_cpu);
+		if (last < 0)
+			return prev_cpu;
+	}
 	fl_follow_context(p, tctx);
 	fl_cgroup_weigh(p, tctx, now);
 	/* It is not to run now, and takes no idle CPU: enqueue puts it aside. */
 	if (fl_is_limited() && fl_bandwidth_refuses(p, tctx, now))
 		return prev_cpu;
-	pl = begin_placement(fl_policy(tctx)->mode, prev_cpu, now);
+	pl = begin_placement(fl_policy(tctx)->mode, last, now);
 	pl->wake_flags = wake_flags;
 	pl->fork = wake_flags & SCX_WAKE_FORK;
 	if (pl->fork)
@@ -140,7 +148,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	else
 		fl_count(wake);
 
-	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task();
+	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task() && !fl_is_isolated(pl->this_cpu);
 	if (fl_edge(tctx))
 		fl_lock_woken(p, tctx, pl->now);
 	if (mode_has(pl->mode, PREDICTS)) {
@@ -148,7 +156,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		if (pl->from_task)
 			pl->leave_ns = fl_learn_event(p, tctx, pl->now, wake_flags);
 	}
-	if (!fl_allowed(p, prev_cpu))
+	if (!fl_allowed(p, last))
 		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
 							     (s32)bpf_cpumask_first(p->cpus_ptr);
 
@@ -342,6 +350,21 @@ static __always_inline bool go_where_sent(struct task_struct *p, struct task_ctx
 	return go_on(p, tctx, cpu, now, enq_flags);
 }
 
+/*
+ * Where there are CPUs without ticks: true if @p goes to the local queue of @cpu. The last task on
+ * such a CPU begins anew there, so that the kernel sees its slice (alone.bpf.c), for which
+ * some kernels want a kick (hotplug.bpf.c). And one that exits, as the kernel does elsewhere
+ * without asking: it would wait behind a turn that never ends.
+ */
+static __always_inline bool goes_local(const struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	if ((enq_flags & SCX_ENQ_LAST) && fl_is_tickless(cpu)) {
+		fl_kick(cpu, SCX_KICK_IDLE);
+		return true;
+	}
+	return p->flags & PF_EXITING;
+}
+
 void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = fl_task(p);
@@ -351,6 +374,7 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx) {
 		fl_count(no_ctx);
+		fl_came(cpu, now);
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, fl_slice(NULL), enq_flags);
 		return;
 	}
@@ -366,6 +390,11 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	if (partial && go_where_sent(p, tctx, cpu, now, enq_flags))
 		return;
+	fl_came(cpu, now);
+	if (tickless && goes_local(p, cpu, enq_flags)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fl_request(tctx), enq_flags);
+		return;
+	}
 	urgent = settle_deadline(p, tctx, cpu, arrives, now);
 	if (arrives)
 		in = decide_preemption(p, tctx, cpu, urgent, now);
@@ -386,6 +415,6 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	insert_queued(p, tctx, cpu, enq_flags, now);
 	call_cpu(cpu, in, now);
-	if (!pinned)
+	if (!pinned && !fl_is_isolated(cpu))
 		wake_another(p, tctx, mode, cpu, now);
 }

@@ -7,6 +7,7 @@
 //! rest, which knows of no socket.
 
 pub mod adapt;
+pub mod apart;
 pub mod calibrate;
 mod cgroups;
 pub mod commands;

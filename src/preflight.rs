@@ -10,6 +10,9 @@ pub enum Error {
     /// /sys/kernel/sched_ext is not there; with the kernel's release.
     #[error("this kernel ({0}) has no sched_ext: boot Linux 6.16 or newer built with CONFIG_SCHED_CLASS_EXT=y")]
     NoSchedExt(String),
+    /// By the kernel's command line: no kernel takes a scheduler then.
+    #[error("this kernel takes no sched_ext scheduler, for it was booted with isolcpus=: boot it without, and isolate CPUs by a partition of cpusets instead (cpuset.cpus.partition)")]
+    Isolcpus,
     /// By CapEff of this process.
     #[error("loading BPF programs needs CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON: run it as root, with sudo for example")]
     NotAllowed,
@@ -29,6 +32,8 @@ pub enum Error {
 struct Found {
     release: String,
     sched_ext: bool,
+    /// Booted with CPUs taken out of the kernel's scheduling domains.
+    isolcpus: bool,
     btf: bool,
     /// CapEff of /proc/self/status.
     capabilities: u64,
@@ -98,6 +103,9 @@ fn look() -> Found {
     Found {
         release: release(),
         sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
+        isolcpus: takes_out_of_domains(
+            &std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
+        ),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         capabilities: capabilities(&status),
         loaded: loaded(),
@@ -108,6 +116,19 @@ fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map(|release| release.trim().into())
         .unwrap_or_else(|_| "of unknown version".into())
+}
+
+/// Whether the kernel's `isolcpus=` says so: it does unless it names other things only.
+fn takes_out_of_domains(command_line: &str) -> bool {
+    let mut values = command_line.split_whitespace();
+    let Some(value) = values.find_map(|word| word.strip_prefix("isolcpus=")) else {
+        return false;
+    };
+    let mut flags = value
+        .split(',')
+        .take_while(|flag| flag.starts_with(|first: char| first.is_ascii_lowercase()))
+        .peekable();
+    flags.peek().is_none() || flags.any(|flag| flag == "domain")
 }
 
 fn capabilities(status: &str) -> u64 {
@@ -123,6 +144,9 @@ fn check(found: &Found) -> Result<(), Error> {
         return Err(Error::NoSchedExt(found.release.clone()));
     }
     check_bpf(found)?;
+    if found.isolcpus {
+        return Err(Error::Isolcpus);
+    }
     match &found.loaded {
         Some(name) => Err(Error::Loaded(name.clone())),
         None => Ok(()),
@@ -149,6 +173,7 @@ mod tests {
         Found {
             release: "7.2.0".into(),
             sched_ext: true,
+            isolcpus: false,
             btf: true,
             capabilities: u64::MAX,
             loaded: None,
@@ -217,6 +242,23 @@ mod tests {
             ..good()
         };
         assert!(matches!(check(&neither), Err(Error::NoSchedExt(_))));
+    }
+
+    #[test]
+    fn isolcpus_takes_cpus_out_of_domains_unless_it_is_about_others() {
+        for (line, takes) in [
+            ("quiet nohz_full=2,3", false),
+            ("isolcpus=3", true),
+            ("quiet isolcpus=domain,nohz,2-3 ro", true),
+            ("isolcpus=managed_irq,nohz,3", false),
+        ] {
+            assert_eq!(takes_out_of_domains(line), takes, "{line}");
+        }
+        let isolcpus = Found {
+            isolcpus: true,
+            ..good()
+        };
+        assert_eq!(check(&isolcpus), Err(Error::Isolcpus));
     }
 
     #[test]

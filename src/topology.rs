@@ -5,6 +5,7 @@
 //! [`Layout`] is made of plain descriptions, so that tests can build any
 //! machine; [`host`] describes the one that this runs on.
 
+use crate::apart::Cpus;
 use crate::intf;
 
 /// Full speed and full capacity.
@@ -102,7 +103,19 @@ impl Layout {
         Ok(layout)
     }
 
-    /// All CPUs, those nearest to `cpu` first; none if it is not present.
+    /// Leaves these CPUs alone: they are in no group, and in the order of none.
+    pub fn isolate(&mut self, isolated: &Cpus) {
+        for (id, cpu) in self.cpus.iter_mut().enumerate() {
+            if cpu.present != 0 && isolated.contains(&id) {
+                cpu.present = intf::fl_present_FL_ISOLATED;
+                cpu.group = ABSENT.group;
+                cpu.place = ABSENT.place;
+            }
+        }
+        self.groups = group(&mut self.cpus);
+    }
+
+    /// All CPUs that are not isolated, those nearest to `cpu` first; none if it is not present.
     pub fn order(&self, cpu: usize) -> intf::cpu_order {
         let mut order = intf::cpu_order {
             first: [0; NR_DISTANCES + 1],
@@ -112,6 +125,9 @@ impl Layout {
         for distance in 0..NR_DISTANCES {
             order.first[distance] = order.nr;
             for other in self.at(cpu, distance as u32) {
+                if !is_shared(&self.cpus[other]) {
+                    continue;
+                }
                 order.cpu[order.nr as usize] = other as u16;
                 order.nr += 1;
             }
@@ -130,6 +146,11 @@ impl Layout {
     /// Ids of the CPUs that are present.
     pub fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.cpus.len()).filter(|&cpu| self.cpus[cpu].present != 0)
+    }
+
+    /// Those of them that are not isolated.
+    pub fn shared(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.cpus.len()).filter(|&cpu| is_shared(&self.cpus[cpu]))
     }
 
     /// How far apart two CPUs are, of `enum fl_distance`.
@@ -173,7 +194,12 @@ const ABSENT: intf::cpu_topo = intf::cpu_topo {
     place: 0,
 };
 
-/// Puts the CPUs that are present into groups.
+/// Present, and not isolated.
+fn is_shared(cpu: &intf::cpu_topo) -> bool {
+    cpu.present != intf::fl_present_FL_ABSENT && cpu.present != intf::fl_present_FL_ISOLATED
+}
+
+/// Puts the CPUs that are not isolated into groups.
 fn group(cpus: &mut [intf::cpu_topo]) -> Vec<intf::cpu_group> {
     let by_llc = made_of(cpus, |cpu| (cpu.node, cpu.llc));
     let sets = match by_llc.len() {
@@ -206,7 +232,7 @@ fn made_of(
     key: impl Fn(&intf::cpu_topo) -> (u32, u32),
 ) -> Vec<Vec<usize>> {
     let mut present: Vec<usize> = (0..cpus.len())
-        .filter(|&cpu| cpus[cpu].present != 0)
+        .filter(|&cpu| is_shared(&cpus[cpu]))
         .collect();
     present.sort_by_key(|&cpu| key(&cpus[cpu]));
     present
@@ -415,6 +441,28 @@ mod tests {
         };
         assert!(ids(0).iter().eq(&Vec::from_iter(0..8)));
         assert!(ids(1).iter().eq(&Vec::from_iter(8..16)));
+    }
+
+    #[test]
+    fn isolated_cpus_are_in_no_group_and_no_order() {
+        let mut layout = layout(&machine(1, 2, 2, 2));
+        layout.isolate(&[1, 7, 99].into());
+        assert!(layout.present().eq(0..8));
+        assert!(layout.shared().eq([0, 2, 3, 4, 5, 6]));
+        for cpu in 0..8 {
+            let order = layout.order(cpu);
+            let mut seen = order.cpu[..order.nr as usize].to_vec();
+            seen.sort();
+            assert_eq!(seen, [0, 2, 3, 4, 5, 6], "of CPU {cpu}");
+        }
+        // From where a task leaves such a CPU, its sibling is the nearest.
+        assert_eq!(layout.order(7).cpu[0], 3);
+        assert_eq!(layout.cpus[7].group, MAX_GROUPS as u32);
+        assert_eq!(layout.cpus[3].sibling, 7);
+        let in_groups: Vec<&[u16]> = (layout.groups.iter())
+            .map(|group| &group.cpu[..group.nr as usize])
+            .collect();
+        assert_eq!(in_groups, [&[0, 4, 5][..], &[2, 3, 6]]);
     }
 
     #[test]

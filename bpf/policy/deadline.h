@@ -161,6 +161,17 @@ static inline bool slice_over(u64 left)
 	return left <= SLICE_SLACK_NS;
 }
 
+/*
+ * When the present slice of a task began that has run since @since, as if each had ended after
+ * @slice, ns.
+ */
+static inline u64 slice_began(u64 since, u64 now, u64 slice)
+{
+	u64 ran = (s64)(now - since) > 0 ? now - since : 0;
+
+	return slice ? since + ran / slice * slice : since;
+}
+
 /* True if a slice of @ns can begin and end between two ticks, @tick ns apart. */
 static inline bool slice_misses_ticks(u64 ns, u64 tick)
 {

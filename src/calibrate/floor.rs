@@ -62,9 +62,9 @@ pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<Ramp> {
 /// CPUs of the highest capacity, one of each core, spread over the machine.
 fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
     let cpus = |cpu: &usize| &layout.cpus[*cpu];
-    let largest = layout.present().map(|cpu| cpus(&cpu).capacity).max();
+    let largest = layout.shared().map(|cpu| cpus(&cpu).capacity).max();
     let mut picked: Vec<usize> = layout
-        .present()
+        .shared()
         .filter(|cpu| may(*cpu) && Some(cpus(cpu).capacity) == largest)
         .collect();
     picked.sort_by_key(|cpu| (cpus(cpu).core, *cpu));

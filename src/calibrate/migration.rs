@@ -68,7 +68,7 @@ pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> MigrationCosts {
 /// Two CPUs at this distance, both of the highest capacity.
 fn pair(layout: &Layout, distance: u32, may: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     let capacity = |cpu: usize| layout.cpus[cpu].capacity;
-    let usable = || layout.present().filter(|cpu| may(*cpu));
+    let usable = || layout.shared().filter(|cpu| may(*cpu));
     let largest = usable().map(capacity).max()?;
     let big = || usable().filter(|cpu| capacity(*cpu) == largest);
     big()

@@ -76,7 +76,7 @@ pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<Vec<u32>>
 
 /// One CPU of each core, those of the highest capacity first.
 fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
-    let mut picked: Vec<usize> = layout.present().filter(|cpu| may(*cpu)).collect();
+    let mut picked: Vec<usize> = layout.shared().filter(|cpu| may(*cpu)).collect();
     picked.sort_by_key(|&cpu| {
         let topo = &layout.cpus[cpu];
         (std::cmp::Reverse(topo.capacity), topo.core, cpu)

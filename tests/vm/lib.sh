@@ -24,6 +24,7 @@ cpus=$loads/cpus
 hostile=$loads/hostile
 churn=$loads/churn
 gaps=$loads/gaps
+apart=$loads/apart
 moved=$loads/moved
 pairs=$loads/pairs
 # shellcheck source=scripts/lib/scheduler.sh
@@ -147,6 +148,7 @@ run_load() { run_program "$load" "$@"; }
 
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
+run_apart() { run_program "$apart" "$@"; }
 run_gaps() { run_program "$gaps" "$@"; }
 run_moved() { run_program "$moved" "$@"; }
 run_pairs() { run_program "$pairs" "$@"; }

@@ -232,6 +232,20 @@ proptest! {
         prop_assert!(policy!(request_left(request, ran, slice)) <= slice);
     }
 
+    /// Without ticks a slice began less than a slice ago, a whole number of them after the first.
+    #[test]
+    fn slices_follow_each_other_without_ticks(since: u32, ran in 0..1_u64 << 40, slice in 0..1_u64 << 32) {
+        let (since, now) = (u64::from(since), u64::from(since) + ran);
+        let began = policy!(slice_began(since, now, slice));
+        prop_assert!(began >= since && began <= now);
+        if slice > 0 {
+            prop_assert!(now - began < slice);
+            prop_assert_eq!((began - since) % slice, 0);
+        }
+        // Another CPU's clock may be behind.
+        prop_assert_eq!(policy!(slice_began(now + 1, now, slice)), now + 1);
+    }
+
     /// A round of a queue fits into a quarter of starve_ms, unless turns are too short already,
     /// and no turn is longer than what was asked for.
     #[test]

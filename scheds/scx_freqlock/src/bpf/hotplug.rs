@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which CPUs there are and where, as the BPF side knows it: at start, and when some have
-//! come or gone. It does by itself what cannot wait (bpf/hotplug.bpf.c).
+//! come or gone, or are isolated or no longer so. It does by itself what cannot wait (bpf/hotplug.bpf.c).
 
 use super::skel::{types, BpfSkel};
 use crate::opts::RunOpts;
 use anyhow::{Context, Result};
+use freqlock::apart::{self, Cpus};
 use freqlock::freq::{Counters, Events};
 use freqlock::topology::{self, Layout};
 use libbpf_rs::{MapCore, MapFlags};
@@ -22,6 +23,10 @@ pub struct KnownCpus {
     test_capacity: Vec<(usize, u32)>,
     /// Whether they differ in capacity, for which the BPF side was loaded.
     differ: bool,
+    /// Those that are left alone, ...
+    isolated: Cpus,
+    /// ... of which the BPF side was loaded to take notice.
+    isolates: bool,
     /// The BPF side reads them as long as they are open.
     counters: Option<Counters>,
 }
@@ -32,8 +37,8 @@ pub enum Change {
     None,
     /// It is stored for the BPF side.
     Told,
-    /// The BPF side was loaded for another kind of machine.
-    Reload,
+    /// The BPF side was loaded for another kind of machine: why.
+    Reload(&'static str),
 }
 
 impl KnownCpus {
@@ -43,15 +48,30 @@ impl KnownCpus {
             sequence: sequence(),
             test_capacity: opts.test_capacity.clone(),
             differ: false,
+            isolated: apart::isolated(),
+            isolates: false,
             counters: None,
         };
         let layout = known.layout()?;
         known.differ = layout.capacity_differs();
+        known.isolates = known.isolates();
         Ok((known, layout))
+    }
+
+    /// Whether some are left alone.
+    pub fn isolates(&self) -> bool {
+        !self.isolated.is_empty()
+    }
+
+    /// What is to be said of those.
+    pub fn describe_isolated(&self) -> String {
+        let cpus = apart::list(&self.isolated);
+        format!("isolated: CPUs {cpus}, which are left to tasks that are bound to them")
     }
 
     fn layout(&self) -> Result<Layout> {
         let mut layout = topology::host()?;
+        layout.isolate(&self.isolated);
         for (cpu, capacity) in &self.test_capacity {
             let cpu = layout
                 .cpus
@@ -84,30 +104,47 @@ impl KnownCpus {
         Ok(())
     }
 
-    /// Stores for the BPF side the CPUs that came or went since the last time. Decisions that
+    /// Stores for the BPF side the CPUs that came or went since the last time, or are to be left
+    /// alone now. Decisions that
     /// it takes meanwhile may see a CPU where it was, or not at all.
     pub fn follow(&mut self, skel: &mut BpfSkel) -> Result<Change> {
         let now = sequence();
-        if now == self.sequence {
+        let isolated = apart::isolated();
+        let parted = isolated != self.isolated;
+        if now == self.sequence && !parted {
             return Ok(Change::None);
         }
+        self.isolated = isolated;
         // One may go while its files are read.
         let layout = match self.layout() {
             Ok(layout) => layout,
             Err(error) => {
                 warn!("CPUs came or went; the topology will be read again: {error:#}");
+                // That it changed is to be found again.
+                self.sequence = None;
                 return Ok(Change::None);
             }
         };
+        let came_or_went = now != self.sequence;
         self.sequence = now;
         let present: Vec<usize> = layout.present().collect();
-        info!(
-            "CPUs came or went: {} of {} are online",
-            present.len(),
-            layout.cpus.len()
-        );
+        if came_or_went {
+            info!(
+                "CPUs came or went: {} of {} are online",
+                present.len(),
+                layout.cpus.len()
+            );
+        }
+        match parted {
+            true if self.isolates() => info!("{}", self.describe_isolated()),
+            true => info!("isolated: no CPUs any more"),
+            false => {}
+        }
         if layout.capacity_differs() && !self.differ {
-            return Ok(Change::Reload);
+            return Ok(Change::Reload("they differ in capacity now"));
+        }
+        if self.isolates() && !self.isolates {
+            return Ok(Change::Reload("some are isolated now"));
         }
         store(skel.maps.bss_data.as_mut().context("no .bss")?, &layout);
         // Those of a CPU that went do not count again when it is back.

@@ -5,9 +5,11 @@ use super::displaced::Displaced;
 use super::hotplug::{self, KnownCpus};
 use super::rules;
 use super::skel::{BpfSkel, BpfSkelBuilder};
+use super::tickless;
 use crate::libbpf_log;
 use crate::opts::RunOpts;
 use anyhow::{anyhow, bail, ensure, Context, Result};
+use freqlock::apart::{self, Cpus};
 use freqlock::calibrate::{self, Measured, COLD_KNOBS};
 use freqlock::context::InForce;
 use freqlock::control;
@@ -105,6 +107,7 @@ impl<'a> Scheduler<'a> {
         let hook = choice.source.has(intf::fl_source_flags_HOOKED);
         let locks = (tunables.locks != 0).then(Hooks::probe);
         let displaced = Displaced::probe()?;
+        let without_ticks = apart::tickless();
         let mut skel = open_and_load(
             opts,
             settings,
@@ -112,6 +115,8 @@ impl<'a> Scheduler<'a> {
             choice.source,
             locks.as_ref(),
             &displaced,
+            &without_ticks,
+            cpus.isolates(),
             storage,
         )?;
         let locks = match &locks {
@@ -150,6 +155,12 @@ impl<'a> Scheduler<'a> {
         let mut about = vec![speed, cold_text(&tunables), hooks, locks];
         if tunables.partial != 0 {
             about.push(partial_text());
+        }
+        if !without_ticks.is_empty() {
+            about.push(tickless::describe(&without_ticks));
+        }
+        if cpus.isolates() {
+            about.push(cpus.describe_isolated());
         }
         about.push(settings.contexts().to_string());
 
@@ -258,6 +269,8 @@ fn open_and_load<'a>(
     source: Source,
     locks: Option<&Hooks>,
     displaced: &Displaced,
+    without_ticks: &Cpus,
+    isolates: bool,
     storage: &'a mut Storage,
 ) -> Result<BpfSkel<'a>> {
     let builder = BpfSkelBuilder::default();
@@ -292,6 +305,7 @@ fn open_and_load<'a>(
         ops.flags |= *SCX_OPS_SWITCH_PARTIAL;
     }
     displaced.choose(&mut skel, partial);
+    tickless::choose(&mut skel, without_ticks)?;
     skel.progs
         .starved_tasks
         .set_autoload(partial && !reserves_a_share());
@@ -322,6 +336,7 @@ fn open_and_load<'a>(
     rodata.reads_counters = source.has(intf::fl_source_flags_COUNTERS);
     rodata.displaces = matches!(displaced, Displaced::Release);
     rodata.partial = partial;
+    rodata.isolates = isolates;
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.reports_tasks = settings.tunables().telemetry != 0;

@@ -2,8 +2,8 @@
 //! All that knows the BPF object: [`load`] loads and attaches it, [`serve`] goes on while
 //! it is, [`answers`] reads its figures. [`rules`] writes contexts, [`trials`] modes,
 //! [`neighbours`] ends periods for the page of CPUs, [`rings`] takes in what it
-//! reports of tasks, [`hotplug`] stores the CPUs for it, and [`displaced`] chooses
-//! what the kernel needs.
+//! reports of tasks, [`hotplug`] stores the CPUs for it, [`displaced`] chooses
+//! what the kernel needs, and [`tickless`] tells it of CPUs without ticks.
 
 mod answers;
 mod displaced;
@@ -15,4 +15,5 @@ mod rules;
 pub mod serve;
 mod skel;
 mod starved;
+mod tickless;
 mod trials;

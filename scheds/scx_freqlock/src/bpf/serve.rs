@@ -52,8 +52,8 @@ impl Scheduler<'_> {
         let look = tick(LOOK_EVERY);
         let mut page = CpusPage::none();
         let mut signalled = false;
-        let mut reload = false;
-        while !signalled && !reload && !self.exited() {
+        let mut reload = None;
+        while !signalled && reload.is_none() && !self.exited() {
             if let Some(settings) = &learned.settings {
                 page.follow(&mut self.skel, settings.tunables().cpus_ms);
             }
@@ -79,7 +79,7 @@ impl Scheduler<'_> {
                     match self.cpus.follow(&mut self.skel)? {
                         Change::None => {}
                         Change::Told => page.renew(&mut self.skel),
-                        Change::Reload => reload = true,
+                        Change::Reload(why) => reload = Some(why),
                     }
                 }
                 recv(page.due) -> _ => page.publish(&mut self.skel),
@@ -91,9 +91,9 @@ impl Scheduler<'_> {
             self.upgrade_source();
         }
         drop(self.link.take());
-        if reload {
+        if let Some(why) = reload {
             return Ok(ExitInfo {
-                reason: "they differ in capacity now".into(),
+                reason: why.into(),
                 restart: true,
                 ..ExitInfo::default()
             });

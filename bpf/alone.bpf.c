@@ -28,13 +28,8 @@
 #include "freqlock.bpf.h"
 #include "alone.bpf.h"
 #include "clock.bpf.h"
-#include "hotplug.bpf.h"
 #include "late.bpf.h"
 #include "policy/deadline.h"
-
-/* There are such CPUs, and which. */
-const volatile bool tickless;
-const volatile bool tickless_cpus[FL_MAX_CPUS];
 
 /* @p begins to run on @cpu, or runs on: true if it has that for itself. */
 bool fl_alone_begin(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,

@@ -256,6 +256,8 @@ extern const volatile bool displaces;
 extern const volatile bool isolates;
 extern const volatile bool partial;
 extern const volatile bool sees_locks;
+extern const volatile bool tickless;
+extern const volatile bool tickless_cpus[FL_MAX_CPUS];
 extern const volatile bool reports_tasks;
 extern const volatile bool adapts;
 extern const volatile bool shares_cgroups;
@@ -357,6 +359,25 @@ static __always_inline void fl_cpu_left(struct cpu_ctx *cctx, u64 now)
 	cctx->running_since = 0;
 	cctx->running = 0;
 	cctx->last_stop = now;
+}
+
+/* True if the kernel asks nothing about the CPU, or soon will not. */
+static __always_inline bool fl_is_changing(const struct cpu_ctx *cctx)
+{
+	return cctx->going || cctx->offline;
+}
+
+/* True if the kernel may stop the ticks of @cpu while it runs a task. */
+static __always_inline bool fl_is_tickless(s32 cpu)
+{
+	return tickless && tickless_cpus[(u32)cpu & (FL_MAX_CPUS - 1)];
+}
+
+/* True if a task waits at @cpu, which runs one. */
+static __always_inline bool fl_is_awaited(s32 cpu)
+{
+	return READ_ONCE(fl_cpu(cpu)->queued_work) || READ_ONCE(fl_cpu(cpu)->released) ||
+	       scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0;
 }
 
 /* Tasks on a CPU's run queue, of every class, the running one included. */

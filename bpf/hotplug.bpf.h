@@ -9,10 +9,4 @@ void freqlock_cpu_online(unsigned long long *ctx);
 void freqlock_cpu_offline(unsigned long long *ctx);
 int fl_hotplug_init(void);
 
-/* True if the kernel asks nothing about the CPU, or soon will not. */
-static __always_inline bool fl_is_changing(const struct cpu_ctx *cctx)
-{
-	return cctx->going || cctx->offline;
-}
-
 #endif /* __FREQLOCK_HOTPLUG_BPF_H */

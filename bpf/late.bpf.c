@@ -18,7 +18,6 @@
  */
 #include "freqlock.bpf.h"
 #include "late.bpf.h"
-#include "alone.bpf.h"
 #include "drain.bpf.h"
 #include "kick.bpf.h"
 #include "policy/deadline.h"

@@ -65,6 +65,8 @@ const volatile bool capacity_differs;
 const volatile bool isolates;
 const volatile bool partial;
 const volatile bool sees_locks;
+const volatile bool tickless;
+const volatile bool tickless_cpus[FL_MAX_CPUS];
 const volatile bool reports_tasks = true;
 const volatile bool adapts;
 const volatile bool displaces;

@@ -153,6 +153,11 @@ impl Layout {
         (0..self.cpus.len()).filter(|&cpu| is_shared(&self.cpus[cpu]))
     }
 
+    /// Whether some are.
+    pub fn isolates(&self) -> bool {
+        self.shared().count() < self.present().count()
+    }
+
     /// How far apart two CPUs are, of `enum fl_distance`.
     pub fn distance(&self, a: usize, b: usize) -> u32 {
         let (here, there) = (&self.cpus[a], &self.cpus[b]);

@@ -54,7 +54,7 @@ impl KnownCpus {
         };
         let layout = known.layout()?;
         known.differ = layout.capacity_differs();
-        known.isolates = known.isolates();
+        known.isolates = layout.isolates();
         Ok((known, layout))
     }
 
@@ -143,7 +143,7 @@ impl KnownCpus {
         if layout.capacity_differs() && !self.differ {
             return Ok(Change::Reload("they differ in capacity now"));
         }
-        if self.isolates() && !self.isolates {
+        if layout.isolates() && !self.isolates {
             return Ok(Change::Reload("some are isolated now"));
         }
         store(skel.maps.bss_data.as_mut().context("no .bss")?, &layout);

@@ -9,7 +9,7 @@ use super::tickless;
 use crate::libbpf_log;
 use crate::opts::RunOpts;
 use anyhow::{anyhow, bail, ensure, Context, Result};
-use freqlock::apart::{self, Cpus};
+use freqlock::apart;
 use freqlock::calibrate::{self, Measured, COLD_KNOBS};
 use freqlock::context::InForce;
 use freqlock::control;
@@ -107,7 +107,6 @@ impl<'a> Scheduler<'a> {
         let hook = choice.source.has(intf::fl_source_flags_HOOKED);
         let locks = (tunables.locks != 0).then(Hooks::probe);
         let displaced = Displaced::probe()?;
-        let without_ticks = apart::tickless();
         let mut skel = open_and_load(
             opts,
             settings,
@@ -115,8 +114,6 @@ impl<'a> Scheduler<'a> {
             choice.source,
             locks.as_ref(),
             &displaced,
-            &without_ticks,
-            cpus.isolates(),
             storage,
         )?;
         let locks = match &locks {
@@ -156,6 +153,7 @@ impl<'a> Scheduler<'a> {
         if tunables.partial != 0 {
             about.push(partial_text());
         }
+        let without_ticks = apart::tickless();
         if !without_ticks.is_empty() {
             about.push(tickless::describe(&without_ticks));
         }
@@ -269,8 +267,6 @@ fn open_and_load<'a>(
     source: Source,
     locks: Option<&Hooks>,
     displaced: &Displaced,
-    without_ticks: &Cpus,
-    isolates: bool,
     storage: &'a mut Storage,
 ) -> Result<BpfSkel<'a>> {
     let builder = BpfSkelBuilder::default();
@@ -305,7 +301,7 @@ fn open_and_load<'a>(
         ops.flags |= *SCX_OPS_SWITCH_PARTIAL;
     }
     displaced.choose(&mut skel, partial);
-    tickless::choose(&mut skel, without_ticks)?;
+    tickless::choose(&mut skel, &apart::tickless())?;
     skel.progs
         .starved_tasks
         .set_autoload(partial && !reserves_a_share());
@@ -336,7 +332,7 @@ fn open_and_load<'a>(
     rodata.reads_counters = source.has(intf::fl_source_flags_COUNTERS);
     rodata.displaces = matches!(displaced, Displaced::Release);
     rodata.partial = partial;
-    rodata.isolates = isolates;
+    rodata.isolates = layout.isolates();
     rodata.sees_locks = locks.is_some();
     rodata.lock_key = random_key()?;
     rodata.reports_tasks = settings.tunables().telemetry != 0;

@@ -9,6 +9,7 @@ mod floor;
 mod migration;
 mod turbo;
 
+pub use chunks::stay_on;
 pub use floor::Ramp;
 pub use migration::{MigrationCosts, COLD_KNOBS};
 

@@ -6,11 +6,13 @@ use super::skel::{types, BpfSkel};
 use crate::opts::RunOpts;
 use anyhow::{Context, Result};
 use freqlock::apart::{self, Cpus};
+use freqlock::calibrate;
 use freqlock::freq::{Counters, Events};
 use freqlock::topology::{self, Layout};
 use libbpf_rs::{MapCore, MapFlags};
 use log::{info, warn};
 use std::os::fd::AsRawFd;
+use std::thread;
 
 /// Counts each CPU that came or went, under whatever scheduler.
 const SEQUENCE: &str = "/sys/kernel/sched_ext/hotplug_seq";
@@ -105,8 +107,7 @@ impl KnownCpus {
     }
 
     /// Stores for the BPF side the CPUs that came or went since the last time, or are to be left
-    /// alone now. Decisions that
-    /// it takes meanwhile may see a CPU where it was, or not at all.
+    /// alone now. Decisions that it takes meanwhile may see a CPU where it was, or not at all.
     pub fn follow(&mut self, skel: &mut BpfSkel) -> Result<Change> {
         let now = sequence();
         let isolated = apart::isolated();
@@ -114,7 +115,7 @@ impl KnownCpus {
         if now == self.sequence && !parted {
             return Ok(Change::None);
         }
-        self.isolated = isolated;
+        let before = std::mem::replace(&mut self.isolated, isolated);
         // One may go while its files are read.
         let layout = match self.layout() {
             Ok(layout) => layout,
@@ -156,8 +157,18 @@ impl KnownCpus {
             counters => counters.transpose().unwrap_or_default(),
         };
         self.fill_maps(skel, &layout, counters)?;
+        for &cpu in before.difference(&self.isolated) {
+            run_once_on(cpu);
+        }
         Ok(Change::Told)
     }
+}
+
+/// Has a thread run for a moment on a CPU that is not isolated any more: the kernel took it for busy as
+/// it gave tasks to it that nobody placed, and takes it for idle again only once something ran there.
+/// Does not wait for that, since others may have the CPU.
+fn run_once_on(cpu: usize) {
+    thread::spawn(move || calibrate::stay_on(cpu));
 }
 
 /// Writes where each CPU is.

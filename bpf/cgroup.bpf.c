@@ -77,7 +77,7 @@ static u32 list[FL_MAX_SHARES];
 /* Not static, or clang makes a variable of each member, of a size that BTF gets wrong. */
 struct {
 	u64 ns; /* since the one before */
-	u64 mass, claims;
+	u64 mass, claims, before;
 	u32 listed, nr; /* slots with new sums; those of them that take part */
 	u32 swept;      /* slots up to here were looked at for those to be given back */
 } cgroup_pass;
@@ -243,7 +243,8 @@ __noinline int fl_cgroup_begin(u32 slot)
 		c->idle |= is_idle(at->task_group);
 		at = above;
 	}
-	c->scale = cgroup_scaled(lesser(scale, 1ULL << 23), at->newcomer ?: CGROUP_ONE);
+	scale = greater(lesser(scale, CGROUP_BEGINS_MOST), CGROUP_BEGINS_LEAST);
+	c->scale = cgroup_scaled(scale, at->newcomer ?: CGROUP_ONE);
 	return 0;
 }
 
@@ -488,6 +489,7 @@ static void settle(struct cgroup_ctx *c, u32 slot)
 			fl_cgroup_turn(slot);
 		cgroup_pass.mass += cgroup_mass(c->claim, c->unit);
 		cgroup_pass.claims += c->claim;
+		cgroup_pass.before += cgroup_mass_before(c->claim, c->scale);
 	}
 	if (is_root(c))
 		return;
@@ -539,6 +541,7 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	cgroup_pass.nr = 0;
 	cgroup_pass.mass = 0;
 	cgroup_pass.claims = 0;
+	cgroup_pass.before = 0;
 	bpf_for(i, 0, CGROUP_WORDS)
 		fl_cgroup_list(i);
 	bpf_for(i, 0, cgroup_pass.listed)
@@ -554,7 +557,8 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	}
 	bpf_for(i, 0, cgroup_pass.nr)
 		settle(listed(i), list[in_range(i, FL_MAX_SHARES)]);
-	mean = cgroup_mean(cgroup_pass.mass, cgroup_pass.claims);
+	mean = cgroup_slewed(cgroup_mean(cgroup_pass.mass, cgroup_pass.claims), cgroup_pass.before,
+			     cgroup_pass.claims);
 	bpf_for(i, 0, cgroup_pass.nr) {
 		struct cgroup_ctx *c = listed(i);
 

@@ -29,6 +29,7 @@ enum {
 	CGROUP_UNIT_SHIFT = 26,      /* of what a unit of weight is worth */
 	CGROUP_MEAN_SHIFT = 12,      /* bits of that which sums leave out */
 	CGROUP_CLAIM_SHIFT = 6,      /* bits of a claim which the mean leaves out */
+	CGROUP_SLEW_SHIFT = 10,      /* bits of a claim which the mean of scales leaves out */
 	CGROUP_ONE_SHIFT = 16,       /* a correction or a scale of 1 */
 	CGROUP_ACTIVE = 1024,        /* was active all the time */
 	CGROUP_WEIGHT_MAX = 1 << 18, /* kernel/sched/fair.c, MAX_SHARES */
@@ -44,6 +45,10 @@ enum {
 };
 
 #define CGROUP_ONE (1ULL << CGROUP_ONE_SHIFT)
+
+/* A new cgroup's scale before any pass, by what a sibling of default weight has. */
+#define CGROUP_BEGINS_LEAST (CGROUP_ONE >> 3)
+#define CGROUP_BEGINS_MOST  (CGROUP_ONE << 7)
 
 /*
  * A cgroup's weight, 1024 for the default of 100, by task_group::shares, which has 10 bits more
@@ -257,6 +262,26 @@ static inline u64 cgroup_mean(u64 mass, u64 claims)
 	return (lesser(mass, 1ULL << 49) << (20 - CGROUP_CLAIM_SHIFT)) /
 		       greater(claims >> CGROUP_CLAIM_SHIFT, 1)
 	       << CGROUP_MEAN_SHIFT;
+}
+
+/* What a cgroup of this @claim and @scale adds to the sum for the mean of scales, 2^54 at most. */
+static inline u64 cgroup_mass_before(u64 claim, u64 scale)
+{
+	return (claim >> CGROUP_SLEW_SHIFT) * lesser(scale, 1ULL << 24);
+}
+
+/*
+ * The @mean by which scales are relative, in place of that of all, so that their own mean is as it
+ * was before, by the sum @before over own @claims, or an eighth nearer to 1. Virtual time that
+ * tasks were charged counts by the scales of then: if all scales changed at once, who had a turn
+ * just before would wait for, or run for, as many turns.
+ */
+static inline u64 cgroup_slewed(u64 mean, u64 before, u64 claims)
+{
+	u64 scale = before / greater(claims >> CGROUP_SLEW_SHIFT, 1), step = scale / 8;
+	u64 target = lesser(greater(CGROUP_ONE, scale - step), scale + step);
+
+	return (lesser(mean, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(target, 1);
 }
 
 /* A scale, by its @unit and the @mean of all. */

@@ -172,11 +172,18 @@ fn slots(tree: &Tree) -> Vec<Slot> {
     let mut slots = vec![slot; tree.len()];
     for g in 1..tree.len() {
         let above = slots[tree[g].parent].scale;
-        let siblings = tree.iter().skip(1).filter(|t| t.parent == tree[g].parent);
+        // Those without tasks have no slot.
+        let lives = |at: usize| {
+            (0..tree.len()).any(|b| !tree[b].tasks.is_empty() && path(tree, b).any(|p| p == at))
+        };
+        let siblings = (1..tree.len()).filter(|&b| tree[b].parent == tree[g].parent && lives(b));
         slots[g].scale = match siblings.count() {
             1 if tree[g].parent > 0 => above,
             _ => policy!(cgroup_begin(weight(&tree[g]), above)),
         };
+    }
+    for slot in &mut slots {
+        slot.scale = slot.scale.clamp(ONE / 8, ONE * 128);
     }
     slots
 }
@@ -304,7 +311,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
             policy!(cgroup_ask(member, pool))
         });
     }
-    let (mut mass, mut claims) = (0, 0);
+    let (mut mass, mut claims, mut before) = (0, 0, 0);
     let mut units = vec![0; slots.len()];
     for &g in &present {
         let slot = &mut slots[g];
@@ -321,6 +328,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
         if known {
             mass += policy!(cgroup_mass(slot.claim, units[g]));
             claims += slot.claim;
+            before += policy!(cgroup_mass_before(slot.claim, slot.scale));
         }
         if g > 0 {
             let above = slots[tree[g].parent].pool;
@@ -332,6 +340,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
         }
     }
     let mean = policy!(cgroup_mean(mass, claims));
+    let mean = policy!(cgroup_slewed(mean, before, claims));
     for &g in &present {
         if slots[g].pool.rate == 0 || units[g] == 0 && slots[g].own.right > 0 {
             continue;
@@ -400,6 +409,10 @@ proptest! {
         let mass = policy!(cgroup_mass(claim, unit));
         let mean = policy!(cgroup_mean(mass, claim));
         prop_assert!(policy!(cgroup_scale(unit, mean)) >= 1);
+        let before = policy!(cgroup_mass_before(claim, scale));
+        prop_assert!(before <= 1 << 54);
+        let mean = policy!(cgroup_slewed(mean, before, claim));
+        prop_assert!(policy!(cgroup_scale(unit, mean)) >= 1);
         let newcomer = policy!(cgroup_newcomer(&pool, mean));
         let begins = policy!(cgroup_begin(weight, newcomer));
         prop_assert!((1..1 << 48).contains(&begins));
@@ -420,7 +433,7 @@ proptest! {
         let scale = policy!(cgroup_scale(unit, mean));
         prop_assert!(scale.abs_diff(ONE) <= ONE / 16, "{} of {}", scale, ONE);
         if weight >= 1024 {
-            prop_assert!(scale.abs_diff(ONE) <= ONE / 256, "{} of {}", scale, ONE);
+            prop_assert!(scale.abs_diff(ONE) <= ONE / 250, "{} of {}", scale, ONE);
         }
     }
 
@@ -566,8 +579,10 @@ proptest! {
             // Each of its loops may have one turn more or less, at both ends.
             let below = (0..tree.len()).filter(|&b| path(&tree, b).any(|at| at == g));
             let loops: usize = below.map(|b| tree[b].tasks.len()).sum();
-            let turns = (2 * loops + 1) as f64 * SLICE_NS as f64 / 5e9;
-            prop_assert!(off <= 0.05 * due + turns, "group {g} has {got}, should have {due}");
+            let turns = (2 * loops + 1) as u64 * SLICE_NS;
+            // Two passes know of nothing.
+            let may = (turns + 2 * cpus as u64 * PASS_NS) as f64 / 5e9;
+            prop_assert!(off <= 0.05 * due + may, "group {g} has {got}, should have {due}");
         }
     }
 }

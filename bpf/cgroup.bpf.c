@@ -562,7 +562,7 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	bpf_for(i, 0, cgroup_pass.nr) {
 		struct cgroup_ctx *c = listed(i);
 
-		if (!c->pool.rate)
+		if (!mean || !c->pool.rate)
 			continue;
 		c->newcomer = cgroup_newcomer(&c->pool, mean);
 		if (!c->unit && c->own.right)

@@ -274,14 +274,17 @@ static inline u64 cgroup_mass_before(u64 claim, u64 scale)
  * The @mean by which scales are relative, in place of that of all, so that their own mean is as it
  * was before, by the sum @before over own @claims, or an eighth nearer to 1. Virtual time that
  * tasks were charged counts by the scales of then: if all scales changed at once, who had a turn
- * just before would wait for, or run for, as many turns.
+ * just before would wait for, or run for, as many turns. 0 where next to nothing ran: that says
+ * nothing of scales.
  */
 static inline u64 cgroup_slewed(u64 mean, u64 before, u64 claims)
 {
-	u64 scale = before / greater(claims >> CGROUP_SLEW_SHIFT, 1), step = scale / 8;
-	u64 target = lesser(greater(CGROUP_ONE, scale - step), scale + step);
+	u64 whole = claims >> CGROUP_SLEW_SHIFT, scale = before / greater(whole, 1);
+	u64 target = lesser(greater(CGROUP_ONE, scale - scale / 8), scale + scale / 8);
 
-	return (lesser(mean, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(target, 1);
+	if (!mean || !whole)
+		return 0;
+	return greater((lesser(mean, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(target, 1), 1);
 }
 
 /* A scale, by its @unit and the @mean of all. */

@@ -342,7 +342,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
     let mean = policy!(cgroup_mean(mass, claims));
     let mean = policy!(cgroup_slewed(mean, before, claims));
     for &g in &present {
-        if slots[g].pool.rate == 0 || units[g] == 0 && slots[g].own.right > 0 {
+        if mean == 0 || slots[g].pool.rate == 0 || units[g] == 0 && slots[g].own.right > 0 {
             continue;
         }
         let due = match slots[g].own.right {
@@ -412,6 +412,8 @@ proptest! {
         let before = policy!(cgroup_mass_before(claim, scale));
         prop_assert!(before <= 1 << 54);
         let mean = policy!(cgroup_slewed(mean, before, claim));
+        // Next to nothing that runs makes no scale of thousands.
+        prop_assert!(mean > 0 || claim < 1 << 10 || mass < 1 << 14);
         prop_assert!(policy!(cgroup_scale(unit, mean)) >= 1);
         let newcomer = policy!(cgroup_newcomer(&pool, mean));
         let begins = policy!(cgroup_begin(weight, newcomer));

@@ -37,8 +37,7 @@ bool fl_alone_begin(struct task_struct *p __arg_trusted, struct task_ctx *tctx _
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 
-	/* It stops at once, has a grant of time alone, or the kernel puts others there by itself.
-	 */
+	/* It stops at once, has a grant of time, or the kernel itself puts others there. */
 	if (!p->scx.slice || tctx->granted_by || fl_is_changing(cctx))
 		return false;
 	tctx->request = fl_slice(tctx);

@@ -77,7 +77,7 @@ static u32 list[FL_MAX_SHARES];
 /* Not static, or clang makes a variable of each member, of a size that BTF gets wrong. */
 struct {
 	u64 ns; /* since the one before */
-	u64 mass, claims, before;
+	u64 mass, tasks, before;
 	u32 listed, nr; /* slots with new sums; those of them that take part */
 	u32 swept;      /* slots up to here were looked at for those to be given back */
 } cgroup_pass;
@@ -336,7 +336,6 @@ __noinline int fl_cgroup_sum(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
 	u64 used = 0, runnable = 0;
-	struct cgroup_ctx *own;
 	s64 weight = 0;
 	u32 i;
 
@@ -359,10 +358,11 @@ __noinline int fl_cgroup_sum(u32 slot)
 	/* The mean of now and then. */
 	c->grew.weight = (weight + c->weight) / 2;
 	c->weight = weight;
-	own = c;
+	used = c->grew.used;
+	runnable = c->grew.runnable;
 	bpf_for(i, 0, CGROUP_DEPTH) {
-		c->all_used += own->grew.used;
-		c->all_runnable += own->grew.runnable;
+		c->all_used += used;
+		c->all_runnable += runnable;
 		if (!slot)
 			break;
 		slot = c->parent;
@@ -382,7 +382,7 @@ static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more)
 __noinline int fl_cgroup_take(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
-	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns;
+	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, claim;
 
 	c->turn -= c->turn >> CGROUP_TURN_SHIFT;
 	c->fading.slowness = slot ? cgroup_slowness(c->turn) : 0;
@@ -401,8 +401,8 @@ __noinline int fl_cgroup_take(u32 slot)
 		weight = weight_of(c->task_group);
 		c->idle = is_idle(c->task_group) || fl_cgroup(c->parent)->idle;
 	}
-	c->claim = cgroup_claim(c->fading.load);
-	c->own.right = c->own.runnable ? cgroup_right(c->claim, c->fading.active) : 0;
+	claim = cgroup_claim(c->fading.load);
+	c->own.right = c->own.runnable ? cgroup_right(claim, c->fading.active) : 0;
 	c->all.right = weight * CGROUP_ACTIVE;
 	c->pool.rights = 0;
 	c->pool.content = 0;
@@ -478,6 +478,8 @@ __noinline int fl_cgroup_turn(u32 slot)
 static void settle(struct cgroup_ctx *c, u32 slot)
 {
 	struct cgroup_pool *above = pool_above(c);
+	/* Those that are gone do not count any more, though what they used fades. */
+	u64 tasks = c->grew.runnable ? cgroup_claim(c->own.runnable) : 0;
 
 	cgroup_settle(&c->own, &c->pool, c->fading.slowness);
 	/* Alone in its pool it is what the cgroup is, which is corrected among its siblings. */
@@ -487,9 +489,9 @@ static void settle(struct cgroup_ctx *c, u32 slot)
 	if (c->pool.rate) {
 		if (c->own.right)
 			fl_cgroup_turn(slot);
-		cgroup_pass.mass += cgroup_mass(c->claim, c->unit);
-		cgroup_pass.claims += c->claim;
-		cgroup_pass.before += cgroup_mass_before(c->claim, c->scale);
+		cgroup_pass.mass += cgroup_mass(tasks, c->unit);
+		cgroup_pass.tasks += tasks;
+		cgroup_pass.before += cgroup_mass_before(tasks, c->scale);
 	}
 	if (is_root(c))
 		return;
@@ -540,7 +542,7 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	cgroup_pass.listed = 0;
 	cgroup_pass.nr = 0;
 	cgroup_pass.mass = 0;
-	cgroup_pass.claims = 0;
+	cgroup_pass.tasks = 0;
 	cgroup_pass.before = 0;
 	bpf_for(i, 0, CGROUP_WORDS)
 		fl_cgroup_list(i);
@@ -557,8 +559,8 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	}
 	bpf_for(i, 0, cgroup_pass.nr)
 		settle(listed(i), list[in_range(i, FL_MAX_SHARES)]);
-	mean = cgroup_slewed(cgroup_mean(cgroup_pass.mass, cgroup_pass.claims), cgroup_pass.before,
-			     cgroup_pass.claims);
+	mean = cgroup_slewed(cgroup_mean(cgroup_pass.mass, cgroup_pass.tasks), cgroup_pass.before,
+			     cgroup_pass.tasks);
 	bpf_for(i, 0, cgroup_pass.nr) {
 		struct cgroup_ctx *c = listed(i);
 

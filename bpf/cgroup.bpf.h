@@ -38,7 +38,6 @@ struct cgroup_ctx {
 	struct cgroup_member own; /* its own tasks, among its children */
 	struct cgroup_member all; /* all below it, among its siblings */
 	struct cgroup_pool pool;  /* what it shares out */
-	u64 claim;                /* its own tasks' weight in the mean */
 	u64 unit;
 	u64 newcomer; /* scale of a new one below it, 0 before the first pass */
 } __attribute__((aligned(64)));

@@ -70,11 +70,11 @@ u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u6
 }
 
 /* @p is the next to run on @cpu, and is not enqueued. */
-static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	/* Until it runs, others see by this that the CPU is taken. */
 	queued_add(tctx, cpu);
-	fl_came(cpu, scx_bpf_now());
+	fl_came(cpu, now);
 	vtime_join(tctx, cpu);
 	/*
 	 * Not LOCAL_ON: should @cpu go offline this moment, the kernel takes another
@@ -177,11 +177,11 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		if (goes_by_queue())
 			tctx->flags |= FL_TASK_SENT;
 		else
-			run_next(p, tctx, cpu);
+			run_next(p, tctx, cpu, now);
 	} else if (follows(pl, cpu)) {
 		if (leaves_soon(pl)) {
 			fl_cpu(cpu)->followed = true;
-			run_next(p, tctx, cpu);
+			run_next(p, tctx, cpu, now);
 		} else {
 			tctx->flags |= FL_TASK_FOLLOWS;
 		}

@@ -28,8 +28,8 @@
 enum {
 	CGROUP_UNIT_SHIFT = 26,      /* of what a unit of weight is worth */
 	CGROUP_MEAN_SHIFT = 12,      /* bits of that which sums leave out */
-	CGROUP_CLAIM_SHIFT = 6,      /* bits of a claim which the mean leaves out */
-	CGROUP_SLEW_SHIFT = 10,      /* bits of a claim which the mean of scales leaves out */
+	CGROUP_CLAIM_SHIFT = 6,      /* bits of tasks' number which the mean leaves out */
+	CGROUP_SLEW_SHIFT = 10,      /* ... and that of scales */
 	CGROUP_ONE_SHIFT = 16,       /* a correction or a scale of 1 */
 	CGROUP_ACTIVE = 1024,        /* was active all the time */
 	CGROUP_WEIGHT_MAX = 1 << 18, /* kernel/sched/fair.c, MAX_SHARES */
@@ -246,40 +246,44 @@ static inline u64 cgroup_unit(const struct cgroup_member *own, const struct cgro
 	return (lesser(rate, 1ULL << 37) << CGROUP_UNIT_SHIFT) / greater(own->right, 1);
 }
 
-/* What a cgroup whose own tasks have this @claim and @unit adds to the sum for the mean. */
-static inline u64 cgroup_mass(u64 claim, u64 unit)
+/*
+ * What a cgroup adds to the sum for the mean that has so many own @tasks, by claim() of the time in
+ * which they are runnable, and this @unit. Not by their weights: a moment of a task of nice -20 is
+ * not to say what those weigh that want the CPUs all the time.
+ */
+static inline u64 cgroup_mass(u64 tasks, u64 unit)
 {
-	return claim * (lesser(unit, 1ULL << 47) >> CGROUP_MEAN_SHIFT) >> 20;
+	return tasks * (lesser(unit, 1ULL << 47) >> CGROUP_MEAN_SHIFT) >> 20;
 }
 
 /*
- * What a unit of weight is worth in the mean, by the sums of mass() and of own @claims over all
- * cgroups. A task of nice 0 claims 2^20: some bits of that are needed, or a cgroup alone had a
- * scale of 3/4 with 3.9 of them.
+ * What a unit of weight is worth in the mean, by the sums of mass() and of own @tasks over all
+ * cgroups. One that is always runnable counts 2^20: some bits of that are needed, or a cgroup
+ * alone had a scale of 3/4 with 3.9 of them.
  */
-static inline u64 cgroup_mean(u64 mass, u64 claims)
+static inline u64 cgroup_mean(u64 mass, u64 tasks)
 {
 	return (lesser(mass, 1ULL << 49) << (20 - CGROUP_CLAIM_SHIFT)) /
-		       greater(claims >> CGROUP_CLAIM_SHIFT, 1)
+		       greater(tasks >> CGROUP_CLAIM_SHIFT, 1)
 	       << CGROUP_MEAN_SHIFT;
 }
 
-/* What a cgroup of this @claim and @scale adds to the sum for the mean of scales, 2^54 at most. */
-static inline u64 cgroup_mass_before(u64 claim, u64 scale)
+/* What a cgroup of this @scale adds to the sum for the mean of scales, 2^54 at most. */
+static inline u64 cgroup_mass_before(u64 tasks, u64 scale)
 {
-	return (claim >> CGROUP_SLEW_SHIFT) * lesser(scale, 1ULL << 24);
+	return (tasks >> CGROUP_SLEW_SHIFT) * lesser(scale, 1ULL << 24);
 }
 
 /*
  * The @mean by which scales are relative, in place of that of all, so that their own mean is as it
- * was before, by the sum @before over own @claims, or an eighth nearer to 1. Virtual time that
+ * was before, by the sum @before over all @tasks, or an eighth nearer to 1. Virtual time that
  * tasks were charged counts by the scales of then: if all scales changed at once, who had a turn
  * just before would wait for, or run for, as many turns. 0 where next to nothing ran: that says
  * nothing of scales.
  */
-static inline u64 cgroup_slewed(u64 mean, u64 before, u64 claims)
+static inline u64 cgroup_slewed(u64 mean, u64 before, u64 tasks)
 {
-	u64 whole = claims >> CGROUP_SLEW_SHIFT, scale = before / greater(whole, 1);
+	u64 whole = tasks >> CGROUP_SLEW_SHIFT, scale = before / greater(whole, 1);
 	u64 target = lesser(greater(CGROUP_ONE, scale - scale / 8), scale + scale / 8);
 
 	if (!mean || !whole)
@@ -293,8 +297,7 @@ static inline u64 cgroup_scale(u64 unit, u64 mean)
 	return greater((lesser(unit, 1ULL << 47) << CGROUP_ONE_SHIFT) / greater(mean, 1), 1);
 }
 
-/* The scale of a new cgroup of the default weight with a task of nice 0, whose siblings share
- * @pool. */
+/* The scale of a new cgroup of default weight with a task of nice 0, whose siblings share @pool. */
 static inline u64 cgroup_newcomer(const struct cgroup_pool *pool, u64 mean)
 {
 	struct cgroup_member m = {

@@ -121,7 +121,6 @@ struct Slot {
     all: sys::cgroup_member,
     pool: sys::cgroup_pool,
     load: u64,
-    claim: u64,
     scale: u64,
     longest: u64,
     slowness: u32,
@@ -162,7 +161,6 @@ fn slots(tree: &Tree) -> Vec<Slot> {
         all: member,
         pool,
         load: 0,
-        claim: 0,
         scale: ONE,
         longest: 0,
         slowness: 0,
@@ -284,11 +282,11 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
         (slot.all.used, slot.all.runnable) = (all_used, all_runnable);
         slot.load = policy!(cgroup_faded(slot.load, PASS_NS, sums[g].load, 0));
         let weight = weight(&tree[g]);
-        slot.claim = policy!(cgroup_claim(slot.load));
+        let claim = policy!(cgroup_claim(slot.load));
         slot.active = policy!(cgroup_faded(slot.active, PASS_NS, sums[g].active, 0));
         slot.own.right = match slot.own.runnable {
             0 => 0,
-            _ => policy!(cgroup_right(slot.claim, slot.active)),
+            _ => policy!(cgroup_right(claim, slot.active)),
         };
         slot.all.right = weight * u64::from(sys::CGROUP_ACTIVE);
         (slot.pool.rights, slot.pool.content, slot.pool.open) = (0, 0, 0);
@@ -311,7 +309,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
             policy!(cgroup_ask(member, pool))
         });
     }
-    let (mut mass, mut claims, mut before) = (0, 0, 0);
+    let (mut mass, mut tasks, mut before) = (0, 0, 0);
     let mut units = vec![0; slots.len()];
     for &g in &present {
         let slot = &mut slots[g];
@@ -326,9 +324,10 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
         path(tree, g).for_each(|at| slots[at].longest = slots[at].longest.max(turn));
         let slot = &mut slots[g];
         if known {
-            mass += policy!(cgroup_mass(slot.claim, units[g]));
-            claims += slot.claim;
-            before += policy!(cgroup_mass_before(slot.claim, slot.scale));
+            let own = policy!(cgroup_claim(slot.own.runnable));
+            mass += policy!(cgroup_mass(own, units[g]));
+            tasks += own;
+            before += policy!(cgroup_mass_before(own, slot.scale));
         }
         if g > 0 {
             let above = slots[tree[g].parent].pool;
@@ -339,8 +338,8 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
             slot.pool.lift = policy!(cgroup_lift(&slot.all, &above));
         }
     }
-    let mean = policy!(cgroup_mean(mass, claims));
-    let mean = policy!(cgroup_slewed(mean, before, claims));
+    let mean = policy!(cgroup_mean(mass, tasks));
+    let mean = policy!(cgroup_slewed(mean, before, tasks));
     for &g in &present {
         if mean == 0 || slots[g].pool.rate == 0 || units[g] == 0 && slots[g].own.right > 0 {
             continue;

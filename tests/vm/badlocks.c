@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include "intf.h"
 #include "hint.h"
+#include "share.h"
 
 enum { MAX_THREADS = 16384, MAX_LIARS = 16 };
 
@@ -137,10 +138,7 @@ static void init_shared(bool robust)
 {
 	pthread_mutexattr_t attr;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	shared = share(sizeof(*shared));
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	if (robust)

@@ -27,7 +27,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,6 +34,7 @@
 #include <unistd.h>
 #include "attributes.h"
 #include "cpusets.h"
+#include "share.h"
 #include "timing.h"
 
 enum {
@@ -539,10 +539,7 @@ int main(int argc, char **argv)
 	nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	if (nr_cpus > CPU_SETSIZE)
 		nr_cpus = CPU_SETSIZE;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	shared = share(sizeof(*shared));
 	if (number("user", 0))
 		drop_privileges();
 	is_root = !geteuid();

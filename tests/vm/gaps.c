@@ -42,12 +42,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "attributes.h"
+#include "share.h"
 #include "timing.h"
 #include "loops.h"
 
@@ -319,10 +319,7 @@ static void cmd_forks(void)
 	uint64_t before;
 
 	/* What the chain has worked, and whether it is to go on. */
-	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
-	if (shared == MAP_FAILED)
-		die("out of memory");
+	shared = share(2 * sizeof(*shared));
 	begin_loops("1x0");
 	before = cpu_time(0);
 	if (!fork()) {

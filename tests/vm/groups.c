@@ -126,10 +126,7 @@ static void storm(void)
 	uint64_t a, b, gap = 0;
 	pid_t pids[NR_STORMS];
 
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	if (board == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	board = share(sizeof(*board));
 	make("a", "100", false);
 	make("b", "300", true);
 	make("b/x", "100", false);

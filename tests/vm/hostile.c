@@ -12,9 +12,9 @@
  *                       and freed by another, as often as they can; needs four CPUs
  */
 #include "threads.h"
+#include "share.h"
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -178,10 +178,7 @@ static void starve(void)
 	int i, never = 0;
 
 	setpgid(0, 0);
-	seen = mmap(NULL, (hogs + low) * sizeof(*seen), PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (seen == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	seen = share((hogs + low) * sizeof(*seen));
 	for (i = 0; i < hogs + low; i++) {
 		pid_t child;
 

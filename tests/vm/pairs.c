@@ -111,10 +111,7 @@ static void cmd_lie(void)
 {
 	long n = number("n", 40), i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (report == MAP_FAILED)
-		die("out of memory");
+	report = share(sizeof(*report));
 	open_pipe(to_wakee);
 	for (i = 1; i < cpus; i++)
 		spawn_hog(i, i);

@@ -328,9 +328,6 @@ static const struct command commands[] = {
 
 int main(int argc, char **argv)
 {
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	if (board == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	board = share(sizeof(*board));
 	return run_command("quota", commands, argc, argv);
 }

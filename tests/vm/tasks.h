@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "share.h"
 #include "timing.h"
 
 enum {
@@ -195,10 +195,7 @@ static inline int run_command(const char *program, const struct command *command
 	if (argc < 2)
 		die("usage: %s COMMAND [name=value ...]", program);
 	params = argv + 2;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
+	shared = share(sizeof(*shared));
 	if (pipe(bell) || fcntl(bell[1], F_SETFL, O_NONBLOCK))
 		die("pipe: %s", strerror(errno));
 	if (sched_getaffinity(0, sizeof(all_cpus), &all_cpus))

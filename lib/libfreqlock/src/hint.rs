@@ -61,10 +61,7 @@ pub(crate) fn end_wait(me: &Thread) {
 #[cold]
 fn show(me: &Thread) {
     static FORK: Once = Once::new();
-    FORK.call_once(|| {
-        // SAFETY: the handler touches the thread's own memory alone.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+    os::in_children(&FORK, in_child);
     me.shown.set(os::coarse_now());
     if scheduler_is_there(OPS) {
         // Comes back at once, for the word has another value.

@@ -229,10 +229,7 @@ fn held_by(me: &Thread) -> impl Iterator<Item = &Lock> {
 #[cold]
 fn enter(me: &Thread) {
     static FORK: Once = Once::new();
-    FORK.call_once(|| {
-        // SAFETY: the handler touches what the thread itself holds.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+    os::in_children(&FORK, in_child);
     me.tid.set(os::gettid());
 }
 

@@ -3,6 +3,7 @@
 
 use crate::sync::AtomicU32;
 use std::ffi::CStr;
+use std::sync::Once;
 
 pub(crate) const NS_PER_SEC: u64 = 1_000_000_000;
 
@@ -112,6 +113,14 @@ pub(crate) fn starts_with(path: &CStr, prefix: &[u8]) -> bool {
         }
     });
     got[..usize::try_from(len).unwrap_or(0)].starts_with(prefix)
+}
+
+/// Has `child` run in each child after a fork, from the first call with this `once` on.
+pub(crate) fn in_children(once: &'static Once, child: unsafe extern "C" fn()) {
+    // SAFETY: handlers touch the calling thread's own memory alone.
+    once.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(child));
+    });
 }
 
 /// A lock must not change what the program finds in errno.

@@ -24,6 +24,7 @@
 #include "account.bpf.h"
 #include "freq.bpf.h"
 #include "graph.bpf.h"
+#include "kick.bpf.h"
 #include "place.bpf.h"
 #include "policy/balance.h"
 #include "policy/graph.h"
@@ -175,11 +176,12 @@ static s32 nice_of_level(u32 level)
 	return LEVEL_NICE_19 + 19 - (s32)level;
 }
 
-/* Wakes the agent when half of the buffer is used; else it looks now and then. */
+/* Wakes the agent when half of the buffer is used, if it can; else it looks now and then. */
 static u64 wakeup_flags(void *ring, u64 size)
 {
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > size / 2 ? BPF_RB_FORCE_WAKEUP :
-								       BPF_RB_NO_WAKEUP;
+	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > size / 2 && !fl_cannot_kick())
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
 }
 
 /* Name and process of the task that fl_self() called @self; what is gone stays 0. */

@@ -62,7 +62,7 @@ static int arm(u32 slot, u64 at, u64 now)
 	if (t->fires_at > now && t->fires_at <= at)
 		return 0;
 	t->fires_at = at;
-	return bpf_timer_start(&t->timer, at > now ? at - now : 1, 0);
+	return fl_timer_start(&t->timer, at > now ? at - now : 1);
 }
 
 /* Begin the periods of the cgroup in @slot whose time has come. */

@@ -136,7 +136,7 @@ int fl_look_for_late(s32 cpu, u64 now)
 		return 0;
 	cctx->next_look = now + starves_ns() / LATE_LOOKS;
 	t = bpf_map_lookup_elem(&look_timers, &key);
-	return t ? bpf_timer_start(&t->timer, 1, 0) : -ENOENT;
+	return t ? fl_timer_start(&t->timer, 1) : -ENOENT;
 }
 
 /* Run the task that has waited longest on @cpu, where one may be late, if it has the turn. */
@@ -224,7 +224,7 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	if (fires > now && fires <= ends)
 		return 0;
 	t->fires_at = ends;
-	return bpf_timer_start(&t->timer, left, 0);
+	return fl_timer_start(&t->timer, left);
 }
 
 /* Too late by a moment is not too early for the turn that was meant. */
@@ -245,7 +245,7 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 		return 0;
 	}
 	t->fires_at = ends;
-	bpf_timer_start(&t->timer, ends - now, 0);
+	fl_timer_start(&t->timer, ends - now);
 	return 0;
 }
 

@@ -73,6 +73,16 @@ struct {
 	__type(value, struct tracked);
 } tracked_tasks SEC(".maps");
 
+extern struct rq runqueues __ksym;
+
+/* False on a CPU that goes: soon it runs no irq_work, by which a reader is woken (kick.bpf.h). */
+static bool can_wake(void)
+{
+	struct rq *rq = bpf_this_cpu_ptr(&runqueues);
+
+	return rq->online;
+}
+
 /*
  * The reader sleeps until half of the ring is full: it must not take CPU time
  * from what it watches, and a short run is read only after it has ended.
@@ -92,7 +102,8 @@ static void emit(u8 kind, u8 flags, u16 cpu, u32 pid, u64 a, u64 b)
 	e->cpu = cpu;
 	e->kind = kind;
 	e->flags = flags;
-	half_full = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > OBS_RING_BYTES / 2;
+	half_full = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > OBS_RING_BYTES / 2 &&
+		    can_wake();
 	bpf_ringbuf_submit(e, half_full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 

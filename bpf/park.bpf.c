@@ -51,7 +51,7 @@ int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 	if (t->fires_at > now && t->fires_at <= now + delay_ns)
 		return 0;
 	t->fires_at = now + delay_ns;
-	return bpf_timer_start(&t->timer, delay_ns, 0);
+	return fl_timer_start(&t->timer, delay_ns);
 }
 
 /* Where an overdue task goes: its target if that is still idle, else another idle CPU. */

@@ -131,6 +131,7 @@ STAT(quota_used_up, cgroup, "Periods in which tasks waited for a quota that was 
 STAT(cpu_came, cpu, "CPUs that came online")
 STAT(cpu_went, cpu, "CPUs that went offline")
 STAT(kick_dropped, cpu, "Kicks not sent, since the CPU that was to send them takes no interrupts any more")
+STAT(timer_dropped, cpu, "Timers not set, since the CPU that was to set them takes no interrupts any more")
 STAT(drained, cpu, "Tasks that waited for a CPU that went, handed to the kernel to move")
 
 STAT(no_ctx, error, "Tasks without a context, scheduled plainly")

@@ -74,7 +74,7 @@ extern struct cgroup_ctx cgroups[FL_MAX_SHARES];
 int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     u64 now);
 int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull, u64 now);
-int fl_cgroup_active(u32 slot, u64 since, u64 now);
+int fl_cgroup_active(u32 slot, u64 now);
 int fl_cgroup_init(void);
 
 /* @tctx's weight in effect, by its own and its cgroup. */
@@ -148,7 +148,7 @@ static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64
 	sum->used += ran;
 	if (sum->period != (u32)(now >> CGROUP_PERIOD_SHIFT)) {
 		sum->period = now >> CGROUP_PERIOD_SHIFT;
-		fl_cgroup_active(slot, now - ran, now);
+		fl_cgroup_active(slot, now);
 	}
 }
 

@@ -37,17 +37,14 @@
 #define CGROUP_LOST_NS (1000 * 1000 * FL_USEC)
 /* Slots looked at for one that is free, and in each pass for those to be given back. */
 #define CGROUP_SCAN 64
-
 /* The longest turn is forgotten by so much in each pass. */
 #define CGROUP_TURN_SHIFT 6
-
-#define CGROUP_WORDS (FL_MAX_SHARES / 64)
-#define CGROUP_DEAD  (~0U)
+#define CGROUP_WORDS      (FL_MAX_SHARES / 64)
+#define CGROUP_DEAD       (~0U)
 
 struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
-/* By the address of a task_group, its slot. */
-struct {
+struct { /* by the address of a task_group, its slot */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, FL_MAX_SHARES);
 	__type(key, u64);
@@ -67,17 +64,17 @@ struct {
 
 /* Slots in which something ran, a bit each. */
 static u64 active_slots[CGROUP_WORDS];
-/* When the timer fires; 0: it is not set. */
-static volatile u64 pass_at;
-static u64 passed_at;
-static u64 pass_ns;
+static volatile u64 pass_at;   /* when the timer fires; 0: it is not set */
+static volatile u64 ran_since; /* since when something ran, as it was set */
+static u64 passed_at, pass_ns;
 static volatile u32 next_free;
 
-/* Of a pass: which slots, and sums over all. There is one pass at a time. */
+/* Of a pass, of which there is one at a time: which slots, ... */
 static u32 list[FL_MAX_SHARES];
-/* Not static, or clang makes a variable of each member, of a size that BTF gets wrong. */
+/* ... and sums. Not static: clang makes variables of members then, of sizes that BTF gets wrong. */
 struct {
-	u64 ns; /* since the one before */
+	u64 ns;   /* since the one before */
+	u64 span; /* that part of it in which anything ran */
 	u64 mass, tasks, before;
 	u32 listed, nr; /* slots with new sums; those of them that take part */
 	u32 swept;      /* slots up to here were looked at for those to be given back */
@@ -102,8 +99,8 @@ static void forget(struct cgroup_ctx *c)
 }
 
 /*
- * One more task or child has the cgroup in @slot; false if that is free, or about to be. One that
- * had none may be a new one at the address of the one before, whose corrections are not its own.
+ * One more task or child has the cgroup in @slot; false if that is free, or about to be. One
+ * without may be new, at the address of another, whose corrections are not its own.
  */
 static bool get(u32 slot)
 {
@@ -297,7 +294,7 @@ static void mark_active(u32 slot)
 }
 
 /* Two CPUs may do so at once: then the timer is set twice, to about the same time. */
-static void set_timer(u64 now)
+static void set_timer(u64 since, u64 now)
 {
 	u64 at = pass_at, in = greater(CGROUP_PASS_NS, pass_ns * CGROUP_PASS_SHARE);
 	struct cgroup_timer *t;
@@ -308,12 +305,13 @@ static void set_timer(u64 now)
 	t = bpf_map_lookup_elem(&cgroup_timers, &zero);
 	if (!t)
 		return;
+	ran_since = since;
 	pass_at = now + in;
 	fl_timer_start(&t->timer, in);
 }
 
-/* A task of the cgroup in @slot ran here, for the first time in this period. */
-int fl_cgroup_active(u32 slot, u64 now)
+/* A task of the cgroup in @slot ran here @since then, for the first time in this period. */
+int fl_cgroup_active(u32 slot, u64 since, u64 now)
 {
 	u32 i;
 
@@ -323,7 +321,7 @@ int fl_cgroup_active(u32 slot, u64 now)
 			break;
 		slot = fl_cgroup(slot)->parent;
 	}
-	set_timer(now);
+	set_timer(since, now);
 	return 0;
 }
 
@@ -383,17 +381,17 @@ static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more)
 __noinline int fl_cgroup_take(u32 slot)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
-	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, claim;
+	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, span = cgroup_pass.span, claim;
 
 	c->turn -= c->turn >> CGROUP_TURN_SHIFT;
 	c->fading.slowness = slot ? cgroup_slowness(c->turn) : 0;
-	c->fading.time = cgroup_faded(c->fading.time, ns, ns, c->fading.slowness);
+	c->fading.time = cgroup_faded(c->fading.time, ns, span, c->fading.slowness);
 	c->own.used = fade(c, &c->fading.used, c->grew.used);
 	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable);
 	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used));
 	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable));
-	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? ns : 0, 0);
-	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, ns), 0);
+	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? span : 0, 0);
+	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, span), 0);
 	if (slot && c->all.runnable < CGROUP_GONE_NS && !c->weight)
 		return 0;
 	mark_active(slot);
@@ -405,6 +403,7 @@ __noinline int fl_cgroup_take(u32 slot)
 	claim = cgroup_claim(c->fading.load);
 	c->own.right = c->own.runnable ? cgroup_right(claim, c->fading.active) : 0;
 	c->all.right = weight * CGROUP_ACTIVE;
+	c->pool.used = c->all.used;
 	c->pool.rights = 0;
 	c->pool.content = 0;
 	c->pool.open = 0;
@@ -537,7 +536,9 @@ static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 	u64 now = fl_timer_now(pass_at), began = bpf_ktime_get_ns(), mean;
 	u32 i, round;
 
+	/* Idle time, which has no passes, fades what was. */
 	cgroup_pass.ns = elapsed(passed_at, now);
+	cgroup_pass.span = cgroup_span(passed_at, ran_since, now);
 	passed_at = now;
 	pass_at = 0;
 	cgroup_pass.listed = 0;

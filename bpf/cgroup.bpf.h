@@ -8,9 +8,6 @@
 #include "freqlock.bpf.h"
 #include "policy/cgroup.h"
 
-/* CPUs add up what cgroups use for 2^24 ns, 17 ms, before others see it. */
-#define CGROUP_PERIOD_SHIFT 24
-
 /* A cgroup with tasks, or with others below it; slot 0 is the root. */
 struct cgroup_ctx {
 	u64 task_group; /* the address of its struct task_group, 0 none */
@@ -74,7 +71,7 @@ extern struct cgroup_ctx cgroups[FL_MAX_SHARES];
 int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     u64 now);
 int fl_cgroup_leave(struct task_ctx *tctx __arg_nonnull, u64 now);
-int fl_cgroup_active(u32 slot, u64 now);
+int fl_cgroup_active(u32 slot, u64 since, u64 now);
 int fl_cgroup_init(void);
 
 /* @tctx's weight in effect, by its own and its cgroup. */
@@ -148,7 +145,7 @@ static __always_inline void fl_cgroup_charge(struct task_ctx *tctx, u64 ran, u64
 	sum->used += ran;
 	if (sum->period != (u32)(now >> CGROUP_PERIOD_SHIFT)) {
 		sum->period = now >> CGROUP_PERIOD_SHIFT;
-		fl_cgroup_active(slot, now);
+		fl_cgroup_active(slot, now - ran, now);
 	}
 }
 

@@ -90,7 +90,7 @@ static bool can_wake(void)
 static void emit(u8 kind, u8 flags, u16 cpu, u32 pid, u64 a, u64 b)
 {
 	struct obs_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-	bool half_full;
+	bool wakes;
 
 	if (!e) {
 		__sync_fetch_and_add(&dropped, 1);
@@ -102,9 +102,8 @@ static void emit(u8 kind, u8 flags, u16 cpu, u32 pid, u64 a, u64 b)
 	e->cpu = cpu;
 	e->kind = kind;
 	e->flags = flags;
-	half_full = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > OBS_RING_BYTES / 2 &&
-		    can_wake();
-	bpf_ringbuf_submit(e, half_full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	wakes = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > OBS_RING_BYTES / 2 && can_wake();
+	bpf_ringbuf_submit(e, wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 static struct tracked *find(struct task_struct *p)

@@ -12,8 +12,8 @@
  * have, over their weights, so that by weight each runs at the rate that makes up the parts.
  *
  * Where CPUs differ in what waits there, and tasks are bound to them, this is not exact. So what
- * each used is held against what it had, and an integral controller corrects the
- * weight.
+ * each used is held against its part of what all members used, and an integral controller
+ * corrects the weight. That all of them used less or more than was theirs is corrected above.
  *
  * A scale is relative to the mean of all tasks: with one cgroup alone it is 1, and margins and
  * bounds in virtual time mean what they do without cgroups.
@@ -26,6 +26,7 @@
 #include "verifier.h"
 
 enum {
+	CGROUP_PERIOD_SHIFT = 24,    /* 2^24 ns, 17 ms, from the first sums to a pass */
 	CGROUP_UNIT_SHIFT = 26,      /* of what a unit of weight is worth */
 	CGROUP_MEAN_SHIFT = 12,      /* bits of that which sums leave out */
 	CGROUP_CLAIM_SHIFT = 6,      /* bits of tasks' number which the mean leaves out */
@@ -71,6 +72,19 @@ static inline u32 cgroup_slowness(u64 turn)
 	u64 times = turn >> (CGROUP_FADE_SHIFT - 2);
 
 	return times ? lesser(highest_bit(times) + 1, CGROUP_SLOW_MOST) : 0;
+}
+
+/*
+ * For how long, ns, anything may have run in a pass @now after one at @passed, where the first
+ * CPU to add up time since then had begun to run at @since. One that always runs adds up in each
+ * period: one that began later than in the next came after a time in which all were idle, which
+ * says nothing of who wants to run.
+ */
+static inline u64 cgroup_span(u64 passed, u64 since, u64 now)
+{
+	if (since >> CGROUP_PERIOD_SHIFT <= (passed >> CGROUP_PERIOD_SHIFT) + 1)
+		since = passed;
+	return elapsed(since, now);
 }
 
 /* A @sum of ns that fades, @ns after it was added to last, with @more. */
@@ -149,6 +163,7 @@ struct cgroup_member {
 /* What the members of a cgroup share. */
 struct cgroup_pool {
 	u64 has, rate; /* as of a member */
+	u64 used;      /* by all members, ns */
 	u64 lift;      /* the corrections from here up */
 	u64 rights;
 	u64 content; /* wanted by those that are content, ns */
@@ -162,10 +177,11 @@ static inline void cgroup_join(struct cgroup_member *m, struct cgroup_pool *pool
 	pool->open += m->right;
 }
 
-/* What @m may have of what the content leave. */
-static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct cgroup_pool *pool)
+/* What @m may have of what the content leave of @all, which the members of @pool share. */
+static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct cgroup_pool *pool,
+				   u64 all)
 {
-	return cgroup_part(elapsed(pool->content, pool->has), m->right, pool->open);
+	return cgroup_part(elapsed(pool->content, all), m->right, pool->open);
 }
 
 /*
@@ -174,7 +190,7 @@ static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct c
  */
 static inline void cgroup_ask(struct cgroup_member *m, struct cgroup_pool *pool)
 {
-	if (m->content || m->runnable > cgroup_open_part(m, pool))
+	if (m->content || m->runnable > cgroup_open_part(m, pool, pool->has))
 		return;
 	m->content = true;
 	pool->content += m->runnable;
@@ -211,13 +227,14 @@ static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_po
 	u64 wait = elapsed(m->used, m->runnable);
 	bool waited = !m->content || wait > greater(m->used >> CGROUP_WAITS_SHIFT,
 						    pool->has >> CGROUP_WORTH_SHIFT);
+	u64 due = m->content ? m->runnable : cgroup_open_part(m, pool, pool->used);
 
-	m->has = m->content ? m->runnable : cgroup_open_part(m, pool);
+	m->has = m->content ? m->runnable : cgroup_open_part(m, pool, pool->has);
 	m->rate = m->has;
 	/* While a sleeper is active, it is one of all. */
 	if (m->content)
 		m->rate = greater(m->has, cgroup_part(pool->rate, m->right, pool->rights));
-	m->correction = cgroup_corrected(m->correction, m->has, m->used, waited,
+	m->correction = cgroup_corrected(m->correction, due, m->used, waited,
 					 CGROUP_CORRECT_SHIFT + slowness);
 }
 

@@ -5,14 +5,16 @@ use freqlock::lab_args::Arch;
 
 /// Board and processor. Clocks that the plugin does not drive are off; so is
 /// MWAIT, which QEMU makes a busy wait of, and what makes the kernel move
-/// memory byte by byte, which QEMU does slowly.
+/// memory byte by byte, which QEMU does slowly. Nor does x86's processor say that it is a virtual one:
+/// Linux's spinlocks would not be fair then (arch/x86/include/asm/qspinlock.h, virt_spin_lock()), and
+/// a CPU that takes another's run queue lock all the time keeps that one out for milliseconds.
 pub fn board(arch: Arch) -> &'static [&'static str] {
     match arch {
         Arch::X86_64 => &[
             "-machine",
             "pc,hpet=off,usb=off,vmport=off",
             "-cpu",
-            "max,monitor=off,erms=off,fsrm=off",
+            "max,monitor=off,hypervisor=off,erms=off,fsrm=off",
         ],
         Arch::Arm64 => &["-machine", "virt,gic-version=3", "-cpu", "cortex-a76"],
     }

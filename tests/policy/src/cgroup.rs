@@ -151,6 +151,7 @@ fn slots(tree: &Tree) -> Vec<Slot> {
     let pool = sys::cgroup_pool {
         has: 0,
         rate: 0,
+        used: 0,
         lift: ONE,
         rights: 0,
         content: 0,
@@ -289,6 +290,7 @@ fn step(tree: &Tree, slots: &mut [Slot], sums: &[Sums], slice: u64) {
             _ => policy!(cgroup_right(claim, slot.active)),
         };
         slot.all.right = weight * u64::from(sys::CGROUP_ACTIVE);
+        slot.pool.used = slot.all.used;
         (slot.pool.rights, slot.pool.content, slot.pool.open) = (0, 0, 0);
         if g == 0 {
             slot.pool.has = slot.all.used;
@@ -377,7 +379,7 @@ proptest! {
     fn nothing_overflows(
         used in 0..1u64 << 40, runnable in 0..1u64 << 40, load in 0..1u64 << 40,
         weight in 2..1u64 << 18, correction in ONE / 8..ONE * 8, lift in ONE / 8..ONE * 8,
-        has in 0..1u64 << 40, rate in 0..1u64 << 40, ns: u64, longest: u64, own in 1..100_000u64, scale: u64
+        has in 0..1u64 << 40, rate in 0..1u64 << 40, pool_used in 0..1u64 << 40, ns: u64, longest: u64, own in 1..100_000u64, scale: u64
     ) {
         let slowness = policy!(cgroup_slowness(longest));
         prop_assert!(slowness <= 6);
@@ -394,6 +396,7 @@ proptest! {
         let mut pool = sys::cgroup_pool {
             has,
             rate,
+            used: pool_used,
             lift,
             rights: weight << 10,
             content: 0,
@@ -444,7 +447,7 @@ proptest! {
         mean in 1u64 << 32..1 << 40
     ) {
         let rights: u64 = weights.iter().map(|w| (w * 1024 / 100) << 10).sum();
-        let pool = sys::cgroup_pool { has: rate, rate, lift, rights, content: 0, open: rights };
+        let pool = sys::cgroup_pool { has: rate, rate, used: rate, lift, rights, content: 0, open: rights };
         for weight in weights {
             let weight = weight * 1024 / 100;
             // The sibling's one task, of nice 0, has all of that.
@@ -455,6 +458,43 @@ proptest! {
             let newcomer = policy!(cgroup_newcomer(&pool, mean));
             let newcomer = policy!(cgroup_begin(weight, newcomer));
             prop_assert!(newcomer.abs_diff(sibling) <= sibling / 64 + weight / 512 + 1, "{newcomer}, {sibling}");
+        }
+    }
+
+    #[test]
+    fn idle_time_before_a_pass_does_not_count(passed in 0..1u64 << 50, idle in 0..1u64 << 40, ran in 0..1u64 << 30) {
+        let period = 1u64 << sys::CGROUP_PERIOD_SHIFT;
+        let (since, now) = (passed + idle, passed + idle + ran);
+        let span = policy!(cgroup_span(passed, since, now));
+        // A CPU that never stops is seen to run in the period after the pass at the latest.
+        if idle < period {
+            prop_assert_eq!(span, now - passed);
+        }
+        if idle >= 2 * period {
+            prop_assert_eq!(span, ran);
+        }
+        prop_assert!(span >= ran && span <= ran + 2 * period);
+    }
+
+    #[test]
+    fn what_a_pool_cannot_use_changes_nothing_between_its_members(
+        used in 1u64 << 20..1 << 30, permille in 100..=4000u64, rights in prop::collection::vec(1024..=1u64 << 16, 2..6),
+        slow in prop::collection::vec(0..=6u32, 6)
+    ) {
+        // Bound to CPUs with others, all used more or less than they have, each by the same part.
+        let whole: u64 = rights.iter().sum();
+        let has = used * 1000 / permille;
+        let pool = sys::cgroup_pool { has, rate: has, used, lift: ONE, rights: whole, content: 0, open: whole };
+        for (&right, slowness) in rights.iter().zip(slow) {
+            let mut m = sys::cgroup_member {
+                used: policy!(cgroup_part(used, right, whole)), runnable: 4 * has.max(used), right, has: 0, rate: 0,
+                correction: ONE, content: false
+            };
+            for _ in 0..1000 {
+                policy!(cgroup_settle(&mut m, &pool, slowness));
+            }
+            prop_assert_eq!(m.correction, ONE);
+            prop_assert_eq!(m.has, policy!(cgroup_part(has, right, whole)));
         }
     }
 

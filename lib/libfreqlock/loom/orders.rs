@@ -34,6 +34,13 @@ mod limits {
     }
 }
 
+/// Nobody forks.
+mod fork {
+    pub(crate) fn generation() -> u32 {
+        0
+    }
+}
+
 mod os {
     use loom::sync::atomic::AtomicU32;
     use loom::sync::{Condvar, Mutex};
@@ -49,7 +56,38 @@ mod os {
         NOW.fetch_add(200_000, Relaxed)
     }
 
-    pub(crate) fn futex_wait(word: &AtomicU32, value: u32, _: Option<u64>) {
+    /// Comes while the first to look is asleep, or at its next look.
+    pub(crate) struct Deadline;
+    impl Deadline {
+        pub(crate) fn is_over(&self) -> bool {
+            LOOKS.with(|looks| looks.replace(looks.get() + 1) > 0)
+        }
+    }
+
+    loom::thread_local! {
+        static LOOKS: std::cell::Cell<u32> = std::cell::Cell::new(0);
+    }
+
+    pub(crate) fn allocate<T>(value: T) -> Option<*mut T> {
+        Some(Box::into_raw(Box::new(value)))
+    }
+
+    /// # Safety
+    ///
+    /// From `allocate`, and nobody uses it.
+    pub(crate) unsafe fn free<T>(at: *mut T) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(at) });
+    }
+
+    pub(crate) fn sleep(_: u64) {
+        loom::thread::yield_now();
+    }
+
+    pub(crate) fn futex_wait_until(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) {
+        if deadline.is_some() {
+            return loom::thread::yield_now();
+        }
         let guard = SLEEPERS.0.lock().unwrap();
         if word.load(SeqCst) == value {
             drop(SLEEPERS.1.wait(guard).unwrap());
@@ -74,7 +112,7 @@ mod os {
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use queue::Queue;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 struct Shared {
     queue: Queue,
@@ -85,9 +123,12 @@ struct Shared {
 // SAFETY: that is what is tested.
 unsafe impl Sync for Shared {}
 
-fn model(threads: u32, rounds: u32, preemptions: usize) {
+/// With `leaver`, the first of them has a deadline, and leaves if that comes first.
+fn model(threads: u32, rounds: u32, preemptions: usize, leaver: bool) {
     static ORDERS: AtomicU64 = AtomicU64::new(0);
+    static LEFT: AtomicU32 = AtomicU32::new(0);
     ORDERS.store(0, Relaxed);
+    LEFT.store(0, Relaxed);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -96,26 +137,40 @@ fn model(threads: u32, rounds: u32, preemptions: usize) {
             queue: Queue::new(),
             sum: UnsafeCell::new(0),
         });
-        let work = move |shared: &Shared| {
+        let work = move |shared: &Shared, leaves: bool| {
+            let mut left = 0;
             for _ in 0..rounds {
-                shared.queue.acquire();
+                if leaves && !shared.queue.acquire_until(&os::Deadline) {
+                    left += 1;
+                    continue;
+                }
+                if !leaves {
+                    shared.queue.acquire();
+                }
                 // SAFETY: with the lock held.
                 shared.sum.with_mut(|sum| unsafe { *sum += 1 });
                 shared.queue.release();
             }
+            left
         };
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 let shared = shared.clone();
-                loom::thread::spawn(move || work(&shared))
+                loom::thread::spawn(move || work(&shared, false))
             })
             .collect();
-        work(&shared);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        let left = work(&shared, leaver);
+        for other in others {
+            other.join().unwrap();
+        }
+        LEFT.fetch_add(left, Relaxed);
         // SAFETY: the others have ended.
-        assert_eq!(shared.sum.with(|sum| unsafe { *sum }), threads * rounds);
+        assert_eq!(shared.sum.with(|sum| unsafe { *sum }), threads * rounds - left);
         assert!(!shared.queue.is_busy());
     });
+    if leaver {
+        print!("left={} ", LEFT.load(Relaxed));
+    }
     println!(
         "threads={threads} rounds={rounds} orders={}",
         ORDERS.load(Relaxed)
@@ -123,6 +178,7 @@ fn model(threads: u32, rounds: u32, preemptions: usize) {
 }
 
 fn main() {
-    model(2, 2, 4);
-    model(3, 1, 3);
+    model(2, 2, 4, false);
+    model(3, 1, 3, false);
+    model(3, 1, 3, true);
 }

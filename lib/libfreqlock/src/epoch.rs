@@ -6,10 +6,15 @@
 //! than its bound halves the window; one that kept it lets it grow by a unit, which is
 //! (1 - percentile) of the halved window. So the window is where it was too long after
 //! 1 / (1 - percentile) epochs, and that share of them is too long.
+//!
+//! A thread outside of any has no bound, unless `set_wait_slo` gives each of its waits for a lock one. Such
+//! a wait then is an epoch of its own; locks that are free cost nothing more.
 
+use crate::os;
+use crate::thread::{self, Thread};
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The longest window, and that of a thread outside of any epoch: 100 ms.
 pub const WINDOW_MOST: u64 = 100_000_000;
@@ -22,6 +27,8 @@ pub const UNIT_LEAST: u64 = 10;
 const NONE: u32 = u32::MAX;
 
 static PER_MILLE: AtomicU32 = AtomicU32::new(990);
+/// Of waits outside of epochs, in ns; 0: none.
+static WAIT_SLO: AtomicU64 = AtomicU64::new(0);
 
 /// What is wrong with a start or an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,20 +148,25 @@ impl Table {
         result
     }
 
-    fn window(&self) -> u64 {
-        self.find(self.current)
-            .map_or(WINDOW_MOST, |at| self.epochs[at].window)
+    /// Of the innermost epoch.
+    fn window(&self) -> Option<u64> {
+        let at = self.find(self.current).ok()?;
+        Some(self.epochs[at].window)
     }
 }
 
 impl Epoch {
     fn adjust(&mut self, latency: u64, slo: u64, per_mille: u32) {
-        if latency > slo {
-            self.window /= 2;
-            self.unit = unit_of(self.window, per_mille);
-        } else {
-            self.window = (self.window + self.unit).min(WINDOW_MOST);
-        }
+        (self.window, self.unit) = adjusted((self.window, self.unit), latency > slo, per_mille);
+    }
+}
+
+/// A window and its unit after an epoch that was too long, or was not.
+fn adjusted((window, unit): (u64, u64), too_long: bool, per_mille: u32) -> (u64, u64) {
+    if too_long {
+        (window / 2, unit_of(window / 2, per_mille))
+    } else {
+        ((window + unit).min(WINDOW_MOST), unit)
     }
 }
 
@@ -176,7 +188,16 @@ fn with_table(what: impl FnOnce(&mut Table) -> Result<(), EpochError>) -> Result
         .try_with(|table| {
             table
                 .try_borrow_mut()
-                .map_or(Err(EpochError::Busy), |mut table| what(&mut table))
+                .map_or(Err(EpochError::Busy), |mut table| {
+                    let result = what(&mut table);
+                    // Locks look there: this table is freed when the thread exits, and its first use allocates.
+                    let window = table.window();
+                    thread::with(|me| {
+                        me.in_epoch.set(u32::from(window.is_some()));
+                        me.epoch_window.set(window.unwrap_or(0));
+                    });
+                    result
+                })
         })
         .unwrap_or(Err(EpochError::NoMemory))
 }
@@ -184,24 +205,56 @@ fn with_table(what: impl FnOnce(&mut Table) -> Result<(), EpochError>) -> Result
 /// The calling thread begins an epoch, within the one it is in if there is any. Numbers are the
 /// program's own, each for one kind of work.
 pub fn epoch_start(id: u32) -> Result<(), EpochError> {
-    with_table(|table| table.start(id, crate::os::now()))
+    with_table(|table| table.start(id, os::now()))
 }
 
 /// The calling thread ends the epoch, which should have taken `slo_ns` at most.
 pub fn epoch_end(id: u32, slo_ns: u64) -> Result<(), EpochError> {
-    let now = crate::os::now();
+    let now = os::now();
     with_table(|table| table.end(id, slo_ns, now))
 }
 
 /// In ns: for how long others may take a lock before the calling thread, now.
 pub fn epoch_window() -> u64 {
-    TABLE
-        .try_with(|table| {
-            table
-                .try_borrow()
-                .map_or(WINDOW_MOST, |table| table.window())
-        })
-        .unwrap_or(WINDOW_MOST)
+    thread::with(|me| match (me.in_epoch.get(), WAIT_SLO.load(Relaxed)) {
+        (0, 0) => WINDOW_MOST,
+        // A wait that begins with a longer one is too long for sure.
+        (0, slo) => wait_window(me).0.min(slo),
+        _ => me.epoch_window.get(),
+    })
+}
+
+/// The window of waits outside of epochs, and its unit.
+fn wait_window(me: &Thread) -> (u64, u64) {
+    match me.wait_unit.get() {
+        0 => (WINDOW_START, unit_of(WINDOW_START, per_mille())),
+        unit => (me.wait_window.get(), unit),
+    }
+}
+
+/// How long a wait for a lock outside of epochs should take, in ns; 0: no bound, as at the start. For all
+/// threads.
+pub fn set_wait_slo(slo_ns: u64) {
+    WAIT_SLO.store(slo_ns, Relaxed);
+}
+
+/// The thread begins to wait for a lock; what is to be said when it has it.
+pub(crate) fn wait_began(me: &Thread) -> Option<u64> {
+    let measured = WAIT_SLO.load(Relaxed) != 0 && me.in_epoch.get() == 0;
+    measured.then(os::now)
+}
+
+/// It has waited since then.
+pub(crate) fn wait_ended(me: &Thread, began: Option<u64>) {
+    let Some(began) = began else {
+        return;
+    };
+    let slo = WAIT_SLO.load(Relaxed);
+    let (window, unit) = wait_window(me);
+    let too_long = os::now() - began > slo;
+    let (window, unit) = adjusted((window.min(slo), unit), too_long, per_mille());
+    me.wait_window.set(window);
+    me.wait_unit.set(unit);
 }
 
 /// Which share of epochs is to keep its bound, in thousandths: 500 to 999, 990 unless this is

@@ -8,8 +8,7 @@
 
 use crate::os::{self, NS_PER_SEC};
 use crate::thread::{self, Thread};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// FL_HINT_SHOW: no value that a futex has.
 const SHOW: u32 = 0x6672_6c71;
@@ -60,7 +59,7 @@ pub(crate) fn end_wait(me: &Thread) {
 
 #[cold]
 fn show(me: &Thread) {
-    static FORK: Once = Once::new();
+    static FORK: AtomicBool = AtomicBool::new(false);
     os::in_children(&FORK, in_child);
     me.shown.set(os::coarse_now());
     if scheduler_is_there(OPS) {

@@ -9,11 +9,13 @@
 //! C programs have the same by `lib/freqlock.h`.
 
 mod epoch;
+mod fork;
 pub mod hint;
 mod limits;
 mod lock;
 mod os;
 mod queue;
+mod reorderable;
 mod speed;
 mod spin;
 mod sync;
@@ -21,9 +23,12 @@ mod thread;
 mod wait;
 
 pub use epoch::{
-    epoch_end, epoch_start, epoch_window, set_percentile, EpochError, UNIT_LEAST, WINDOW_MOST,
-    WINDOW_START,
+    epoch_end, epoch_start, epoch_window, set_percentile, set_wait_slo, EpochError, UNIT_LEAST,
+    WINDOW_MOST, WINDOW_START,
 };
+pub use fork::{count_forks, generation, tid};
 pub use lock::{Lock, LockError};
+pub use os::{futex_wait_until, futex_wake, Deadline};
+pub use reorderable::RawLock;
 pub use speed::{on_big_cpu, speed_source};
 pub use wait::{wake, WaitSite};

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! The reorderable lock: a queue, and those who stand by.
-//!
-//! Liu et al., "Asymmetry-aware Scalable Locking" (PPoPP 2022), algorithms 1 and 3. A thread on a big CPU queues up at
-//! once. One on a little CPU stands by until nobody has the lock or waits for it, or until its
-//! window is over, and queues up then: so fast threads take the lock before it, for that
-//! long at most. Who stands by spins for a bounded time, with pauses that double, then sleeps, each
-//! time for an eighth of what it has waited, so that it finds a free lock at most so much too late.
+//! The reorderable lock of the library's users, over `reorderable.rs`: it knows what each thread holds.
 
-use crate::epoch::{epoch_window, WINDOW_MOST};
-use crate::hint;
+use crate::fork;
 use crate::os;
-use crate::queue::Queue;
-use crate::speed::on_big_cpu;
+use crate::reorderable::{self, RawLock};
 use crate::thread::{self, Thread};
-use std::cell::Cell;
 use std::fmt;
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Once;
-
-/// Pauses between two looks of who stands by, at most.
-const PAUSES_MOST: u32 = 32;
-/// The shortest sleep of who stands by: less is less than the timers' slack.
-const SLEEP_LEAST: u64 = 50_000;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What is wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,42 +34,21 @@ impl std::error::Error for LockError {}
 
 /// A lock of 40 bytes, free when all of them are zero. It has no data: unlike std's mutexes it
 /// is one that C programs use, too.
-#[repr(C)]
-pub struct Lock {
-    queue: Queue,
-    /// Of the holder: the lock that it took before this one and still holds.
-    outer: Cell<*const ()>,
-}
-
-// SAFETY: `outer` is of the holder alone, and all else is atomic.
-unsafe impl Send for Lock {}
-// SAFETY: as above.
-unsafe impl Sync for Lock {}
-
-#[cfg(target_pointer_width = "64")]
-const _: () =
-    assert!(size_of::<Lock>() == 40 && size_of::<Lock>() <= size_of::<libc::pthread_mutex_t>());
-
-impl Default for Lock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+#[derive(Default)]
+#[repr(transparent)]
+pub struct Lock(RawLock);
 
 impl Lock {
     /// A free lock.
     pub const fn new() -> Self {
-        Lock {
-            queue: Queue::new(),
-            outer: Cell::new(ptr::null()),
-        }
+        Lock(RawLock::new())
     }
 
     /// Takes it: at once, in its turn, on a big CPU; on a little one after the window of the epoch
     /// that the thread is in, at most.
     #[inline]
     pub fn lock(&self) -> Result<(), LockError> {
-        self.acquire(|| if on_big_cpu() { 0 } else { epoch_window() })
+        self.acquire(reorderable::window)
     }
 
     /// Takes it in its turn.
@@ -103,7 +67,7 @@ impl Lock {
     #[inline]
     pub fn try_lock(&self) -> Result<(), LockError> {
         thread::with(|me| {
-            if !self.queue.try_acquire() {
+            if !self.0.queue.try_acquire() {
                 return Err(LockError::Busy);
             }
             self.taken(me);
@@ -116,24 +80,24 @@ impl Lock {
     pub fn unlock(&self) -> Result<(), LockError> {
         thread::with(|me| {
             // Only this thread can have written its own number.
-            if self.queue.owner.load(Relaxed) != me.tid.get() || me.tid.get() == 0 {
+            if self.0.queue.owner.load(Relaxed) != me.tid.get() || me.tid.get() == 0 {
                 return Err(LockError::NotOwner);
             }
             if me.held.get() == ptr::from_ref(self).cast() {
-                me.held.set(self.outer.get());
+                me.held.set(self.0.outer.get());
             } else {
                 self.unlink(me);
             }
             me.hint.holds.store(me.held.get() as u64, Relaxed);
-            self.queue.owner.store(0, Relaxed);
-            self.queue.release();
+            self.0.queue.owner.store(0, Relaxed);
+            self.0.queue.release();
             Ok(())
         })
     }
 
     /// Whether nobody has it or waits for it, so that its memory can go.
     pub fn check_unused(&self) -> Result<(), LockError> {
-        if self.queue.is_busy() {
+        if self.0.queue.is_busy() {
             Err(LockError::Busy)
         } else {
             Ok(())
@@ -142,13 +106,13 @@ impl Lock {
 
     /// Whether threads wait for it, those who stand by left out.
     pub fn has_waiters(&self) -> bool {
-        self.queue.has_waiters()
+        self.0.queue.has_waiters()
     }
 
     #[inline]
     fn acquire(&self, window: impl FnOnce() -> u64) -> Result<(), LockError> {
         thread::with(|me| {
-            if !self.queue.try_acquire() {
+            if !self.0.queue.try_acquire() {
                 self.acquire_contended(me, window)?;
             }
             self.taken(me);
@@ -162,48 +126,20 @@ impl Lock {
         me: &Thread,
         window: impl FnOnce() -> u64,
     ) -> Result<(), LockError> {
-        let owner = self.queue.owner.load(Relaxed);
+        let owner = self.0.queue.owner.load(Relaxed);
         if owner != 0 && owner == me.tid.get() {
             return Err(LockError::WouldDeadlock);
         }
-        hint::begin_wait(me, ptr::from_ref(self).cast(), owner as i32);
-        let window = window().min(WINDOW_MOST);
-        if window == 0 || !self.stand_by(window) {
-            self.queue.acquire();
-        }
-        hint::end_wait(me);
+        self.0.wait(me, window);
         Ok(())
-    }
-
-    /// Takes it if it is free within `window` ns; else false.
-    fn stand_by(&self, window: u64) -> bool {
-        let spin = self.queue.learned.spin();
-        let began = os::now();
-        let mut pauses = 1;
-        loop {
-            if self.queue.try_acquire_idle() {
-                return true;
-            }
-            let waited = os::now() - began;
-            if waited >= window {
-                return false;
-            }
-            if waited < spin {
-                (0..pauses).for_each(|_| os::pause());
-                pauses = (pauses * 2).min(PAUSES_MOST);
-            } else {
-                os::sleep((waited / 8).max(SLEEP_LEAST).min(window - waited));
-            }
-        }
     }
 
     #[inline]
     fn taken(&self, me: &Thread) {
-        if me.tid.get() == 0 {
-            enter(me);
-        }
-        self.queue.owner.store(me.tid.get(), Relaxed);
-        self.outer.set(me.held.get());
+        static FORK: AtomicBool = AtomicBool::new(false);
+        self.0.queue.owner.store(fork::number(me), Relaxed);
+        os::in_children(&FORK, in_child);
+        self.0.outer.set(me.held.get());
         me.held.set(ptr::from_ref(self).cast());
         me.hint.holds.store(ptr::from_ref(self) as u64, Relaxed);
     }
@@ -211,9 +147,9 @@ impl Lock {
     /// Takes it out of those that the thread holds: it was not the last one it took.
     #[cold]
     fn unlink(&self, me: &Thread) {
-        let inner = held_by(me).find(|inner| inner.outer.get() == ptr::from_ref(self).cast());
+        let inner = held_by(me).find(|inner| inner.0.outer.get() == ptr::from_ref(self).cast());
         if let Some(inner) = inner {
-            inner.outer.set(self.outer.get());
+            inner.0.outer.set(self.0.outer.get());
         }
     }
 }
@@ -222,27 +158,15 @@ impl Lock {
 fn held_by(me: &Thread) -> impl Iterator<Item = &Lock> {
     // SAFETY: the thread holds all of them, so they are there.
     let at = |lock: *const ()| unsafe { lock.cast::<Lock>().as_ref() };
-    std::iter::successors(at(me.held.get()), move |lock| at(lock.outer.get()))
-}
-
-/// The thread's first lock.
-#[cold]
-fn enter(me: &Thread) {
-    static FORK: Once = Once::new();
-    os::in_children(&FORK, in_child);
-    me.tid.set(os::gettid());
+    std::iter::successors(at(me.held.get()), move |lock| at(lock.0.outer.get()))
 }
 
 /// What the thread held it holds in the child, too, where it has another number and is alone.
 extern "C" fn in_child() {
     thread::with(|me| {
-        if me.tid.get() == 0 {
-            return;
-        }
-        me.tid.set(os::gettid());
         for held in held_by(me) {
-            held.queue.owner.store(me.tid.get(), Relaxed);
-            held.queue.forget_waiters();
+            held.0.queue.owner.store(me.tid.get(), Relaxed);
+            held.0.queue.forget_waiters();
         }
     });
 }

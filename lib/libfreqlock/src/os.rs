@@ -3,7 +3,8 @@
 
 use crate::sync::AtomicU32;
 use std::ffi::CStr;
-use std::sync::Once;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(crate) const NS_PER_SEC: u64 = 1_000_000_000;
 
@@ -36,7 +37,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, ns: Option<u64>) {
     let ts = ns.map(timespec);
     let timeout = ts
         .as_ref()
-        .map_or(std::ptr::null(), |ts| ts as *const libc::timespec);
+        .map_or(ptr::null(), |ts| ts as *const libc::timespec);
     keep_errno(|| {
         // SAFETY: the kernel reads one word, which the reference keeps alive, and ts, which is ours.
         unsafe {
@@ -51,8 +52,95 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, ns: Option<u64>) {
     });
 }
 
+/// A time by one of two clocks.
+#[derive(Clone, Copy)]
+pub struct Deadline {
+    clock: libc::clockid_t,
+    at: libc::timespec,
+}
+
+impl Deadline {
+    /// At `at` by CLOCK_REALTIME or CLOCK_MONOTONIC; none for other clocks, and where the
+    /// nanoseconds are not less than a second. Times before the clock's zero are over.
+    pub fn new(clock: libc::clockid_t, at: &libc::timespec) -> Option<Self> {
+        let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
+        let valid = (0..NS_PER_SEC as libc::c_long).contains(&at.tv_nsec);
+        (known && valid).then_some(Deadline { clock, at: *at })
+    }
+
+    /// Whether it has come.
+    pub fn is_over(&self) -> bool {
+        let mut now = timespec(0);
+        // SAFETY: now is ours; the clock is one of two that are always there.
+        unsafe { libc::clock_gettime(self.clock, &mut now) };
+        (now.tv_sec, now.tv_nsec) >= (self.at.tv_sec, self.at.tv_nsec)
+    }
+}
+
+/// Sleeps while `*word == value`, at most until the deadline; it may come back early.
+pub fn futex_wait_until(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) {
+    if deadline.is_some_and(|deadline| deadline.at.tv_sec < 0) {
+        return;
+    }
+    let clock = match deadline {
+        Some(deadline) if deadline.clock == libc::CLOCK_REALTIME => libc::FUTEX_CLOCK_REALTIME,
+        _ => 0,
+    };
+    let timeout = deadline.map_or(ptr::null(), |deadline| ptr::from_ref(&deadline.at));
+    keep_errno(|| {
+        // SAFETY: the kernel reads one word and a time, which the references keep alive.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG | clock,
+                value,
+                timeout,
+                ptr::null::<u32>(),
+                libc::FUTEX_BITSET_MATCH_ANY,
+            )
+        };
+    });
+}
+
+/// Memory from the kernel, since an allocator may wait for a lock itself. None: it has none.
+pub(crate) fn allocate<T>(value: T) -> Option<*mut T> {
+    let mut at = libc::MAP_FAILED;
+    keep_errno(|| {
+        // SAFETY: a new mapping.
+        at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size_of::<T>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+    });
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    let at = at.cast::<T>();
+    // SAFETY: ours, large enough and at the beginning of a page.
+    unsafe { at.write(value) };
+    Some(at)
+}
+
+/// # Safety
+///
+/// `at` is from `allocate`, and nobody uses it any more.
+pub(crate) unsafe fn free<T>(at: *mut T) {
+    keep_errno(|| {
+        // SAFETY: the caller's promise.
+        unsafe { libc::munmap(at.cast(), size_of::<T>()) };
+    });
+}
+
 /// Wakes `count` sleepers. The word itself is not touched, so it may be gone by now.
-pub(crate) fn futex_wake(word: *const AtomicU32, count: u32) {
+#[allow(clippy::not_unsafe_ptr_arg_deref)] // An address for the kernel, no more.
+pub fn futex_wake(word: *const AtomicU32, count: u32) {
     keep_errno(|| {
         // SAFETY: the kernel looks for sleepers by the address; it reads and writes nothing there.
         unsafe {
@@ -71,7 +159,7 @@ pub(crate) fn sleep(ns: u64) {
     let ts = timespec(ns);
     keep_errno(|| {
         // SAFETY: ts is ours, and nothing is to be written.
-        unsafe { libc::nanosleep(&ts, std::ptr::null_mut()) };
+        unsafe { libc::nanosleep(&ts, ptr::null_mut()) };
     });
 }
 
@@ -115,12 +203,13 @@ pub(crate) fn starts_with(path: &CStr, prefix: &[u8]) -> bool {
     got[..usize::try_from(len).unwrap_or(0)].starts_with(prefix)
 }
 
-/// Has `child` run in each child after a fork, from the first call with this `once` on.
-pub(crate) fn in_children(once: &'static Once, child: unsafe extern "C" fn()) {
-    // SAFETY: handlers touch the calling thread's own memory alone.
-    once.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(child));
-    });
+/// Has `child` run in each child after a fork, from the first call with this `once` on. Not std's Once: what
+/// the call below takes may call this again.
+pub(crate) fn in_children(once: &'static AtomicBool, child: unsafe extern "C" fn()) {
+    if !once.load(Relaxed) && !once.swap(true, Relaxed) {
+        // SAFETY: handlers touch atomics and the calling thread's own memory alone.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    }
 }
 
 /// A lock must not change what the program finds in errno.

@@ -18,11 +18,18 @@
 //! debuggers find the holder: a head that sleeps does so for the value 2, the owner's TID stands
 //! 8 bytes behind it. scx_freqlock lets that one inherit what its waiter has.
 //!
+//! Who waits with a deadline may leave. Its node then stays in the queue until the one before it finds
+//! it, so it is not on the stack but in memory of its own.
+//!
+//! The tail also says in which process its node was put there (`fork.rs`): threads that waited when the
+//! process forked are not in the child, and nobody waits for them.
+//!
 //! One moment is not bounded by the lock: an enqueuer may lose its CPU between the two stores
 //! that append its node. The one before it then yields until the second store is seen.
 
+use crate::fork;
 use crate::limits::{Learned, QUEUE_SPINS, SPIN_LEAST};
-use crate::os;
+use crate::os::{self, Deadline};
 use crate::spin::spin_for;
 use crate::sync::{AtomicPtr, AtomicU32};
 use std::ptr;
@@ -49,7 +56,13 @@ const IMPATIENT: u32 = 2;
 const WAITING: u32 = 0;
 const ASLEEP: u32 = 1;
 const HEAD: u32 = 2;
+/// Its waiter has left: who makes it the head takes it out of the queue instead.
+const GONE: u32 = 3;
 
+/// The bits of an address that are zero for a node, and in the tail say when it was appended.
+const STAMP: usize = 63;
+
+#[repr(align(64))]
 struct Node {
     state: AtomicU32,
     next: AtomicPtr<Node>,
@@ -58,13 +71,13 @@ struct Node {
 #[repr(C)]
 pub(crate) struct Queue {
     word: AtomicU32,
-    /// Zero: in a mutex of glibc's, how often a recursive one is locked.
-    count: u32,
+    /// In a mutex of glibc's, how often a recursive one is locked. Not of the queue, as `kind`.
+    pub(crate) count: AtomicU32,
     /// TID of the holder, 0 while there is none. Written by whoever holds it.
     pub(crate) owner: AtomicU32,
     users: AtomicU32,
     /// Zero: a plain mutex.
-    kind: u32,
+    pub(crate) kind: AtomicU32,
     /// How long heads wait.
     pub(crate) learned: Learned,
     tail: AtomicPtr<Node>,
@@ -76,10 +89,10 @@ impl Queue {
         pub(crate) fn new() -> Self {
             Queue {
                 word: AtomicU32::new(FREE),
-                count: 0,
+                count: AtomicU32::new(0),
                 owner: AtomicU32::new(0),
                 users: AtomicU32::new(0),
-                kind: 0,
+                kind: AtomicU32::new(0),
                 learned: Learned::new(),
                 tail: AtomicPtr::new(ptr::null_mut()),
             }
@@ -90,7 +103,7 @@ impl Queue {
     #[inline]
     pub(crate) fn try_acquire(&self) -> bool {
         match self.word.load(Relaxed) {
-            FREE => self.tail.load(Relaxed).is_null() && self.change(FREE, HELD),
+            FREE => !self.has_waiters() && self.change(FREE, HELD),
             FREE_WAKING => self.change(FREE_WAKING, HELD_WAKING),
             _ => false,
         }
@@ -98,50 +111,90 @@ impl Queue {
 
     /// Takes the lock if nobody has it or waits for it.
     pub(crate) fn try_acquire_idle(&self) -> bool {
-        self.word.load(Relaxed) == FREE
-            && self.tail.load(Relaxed).is_null()
-            && self.change(FREE, HELD)
+        let word = self.word.load(Relaxed);
+        is_free(word) && !self.has_waiters() && self.change(word, HELD)
     }
 
     /// True if somebody has the lock or waits for it.
     pub(crate) fn is_busy(&self) -> bool {
-        self.word.load(Relaxed) != FREE || self.has_waiters()
+        !is_free(self.word.load(Relaxed)) || self.has_waiters()
     }
 
+    #[inline]
     pub(crate) fn has_waiters(&self) -> bool {
-        !self.tail.load(Relaxed).is_null()
+        is_live(self.tail.load(Relaxed))
     }
 
     /// Takes the lock, in its turn.
     pub(crate) fn acquire(&self) {
-        if self.try_acquire() {
-            return;
-        }
-        let node = Node {
-            state: AtomicU32::new(WAITING),
-            next: AtomicPtr::new(ptr::null_mut()),
-        };
-        let this = ptr::from_ref(&node).cast_mut();
-        let before = self.tail.swap(this, AcqRel);
-        // SAFETY: a node leaves the queue when no other is behind it, or after it has seen which one is.
-        if let Some(before) = unsafe { before.as_ref() } {
-            before.next.store(this, Release);
-            node.wait(self);
-        }
-        self.acquire_as_head();
-        if self
-            .tail
-            .compare_exchange(this, ptr::null_mut(), Release, Relaxed)
-            .is_err()
-        {
-            self.promote(node.next());
+        if !self.try_acquire() {
+            let node = Node::new();
+            self.queue_up(ptr::from_ref(&node).cast_mut(), None);
         }
     }
 
-    fn acquire_as_head(&self) {
+    /// Takes the lock in its turn; false: that did not come before the deadline.
+    pub(crate) fn acquire_until(&self, deadline: &Deadline) -> bool {
+        if self.try_acquire() {
+            return true;
+        }
+        if deadline.is_over() {
+            return false;
+        }
+        match os::allocate(Node::new()) {
+            Some(node) => self.queue_up(node, Some(deadline)),
+            None => self.poll_until(deadline),
+        }
+    }
+
+    fn queue_up(&self, this: *mut Node, deadline: Option<&Deadline>) -> bool {
+        // SAFETY: the caller's node, which stays until this thread or the one before it frees it.
+        let node = unsafe { &*this };
+        let before = self.tail.swap(stamped(this), AcqRel);
+        if is_live(before) {
+            let before = before.map_addr(|address| address & !STAMP);
+            // SAFETY: a node leaves the queue when no other is behind it, or after it has seen which one is.
+            unsafe { &*before }.next.store(this, Release);
+            if !node.wait(self, deadline) {
+                return false;
+            }
+        }
+        let taken = self.acquire_as_head(deadline);
+        if !self.is_last(this) {
+            self.promote(node.next(), taken);
+        }
+        if deadline.is_some() {
+            // SAFETY: from acquire_until(), and out of the queue.
+            unsafe { os::free(this) };
+        }
+        taken
+    }
+
+    /// Without memory for a node: looks now and then.
+    fn poll_until(&self, deadline: &Deadline) -> bool {
+        while !self.try_acquire() {
+            if deadline.is_over() {
+                return false;
+            }
+            os::sleep(PATIENCE);
+        }
+        true
+    }
+
+    /// Takes the node out of the queue if no other is behind it.
+    fn is_last(&self, node: *mut Node) -> bool {
+        self.tail
+            .compare_exchange(stamped(node), ptr::null_mut(), Release, Relaxed)
+            .is_ok()
+    }
+
+    fn acquire_as_head(&self, deadline: Option<&Deadline>) -> bool {
         let spin = self.learned.spin();
         let began = os::now();
         while !spin_for(spin, || self.try_acquire_as_head()) {
+            if deadline.is_some_and(Deadline::is_over) {
+                return self.give_up_as_head();
+            }
             let impatient = os::now() - began > PATIENCE;
             self.users
                 .store(if impatient { IMPATIENT } else { PATIENT }, Relaxed);
@@ -150,15 +203,26 @@ impl Queue {
                 .compare_exchange(HELD, HELD_ASLEEP, Release, Relaxed)
                 .is_ok()
             {
-                os::futex_wait(&self.word, HELD_ASLEEP, None);
+                os::futex_wait_until(&self.word, HELD_ASLEEP, deadline);
             }
         }
         self.learned.note(os::now() - began);
+        true
+    }
+
+    /// The word says no more that a head sleeps, or is being woken; true if the lock became free meanwhile.
+    fn give_up_as_head(&self) -> bool {
+        while self.word.load(Relaxed) != HELD {
+            if self.try_acquire_as_head() {
+                return true;
+            }
+        }
+        false
     }
 
     fn try_acquire_as_head(&self) -> bool {
         match self.word.load(Relaxed) {
-            word @ (FREE | FREE_WAKING) => self.change(word, HELD),
+            word if is_free(word) => self.change(word, HELD),
             word @ (HELD_ASLEEP | HELD_WAKING) => {
                 // Awake: nobody passes by any more. If this fails, the next round sees why.
                 self.change(word, HELD);
@@ -174,17 +238,39 @@ impl Queue {
             .is_ok()
     }
 
-    /// The holder makes `next`, which was behind it, the head.
-    fn promote(&self, next: *mut Node) {
-        // SAFETY: it waits for what the swap below says, and stays until then.
-        let next = unsafe { &*next };
-        if next.state.load(Relaxed) == ASLEEP {
-            // There is no head now, so nobody else changes the word.
-            self.word.store(HELD_WAKING, Relaxed);
-        }
-        let address = ptr::from_ref(&next.state);
-        if next.state.swap(HEAD, Release) == ASLEEP {
-            os::futex_wake(address, 1);
+    /// Makes `next` the head, which is behind one that leaves, or the first behind it that has not left.
+    /// `held`: by the caller.
+    fn promote(&self, mut next: *mut Node, held: bool) {
+        loop {
+            // SAFETY: it waits for what the swap below says, and stays until then.
+            let node = unsafe { &*next };
+            if held && node.state.load(Relaxed) == ASLEEP {
+                // There is no head now, so nobody else changes the word.
+                self.word.store(HELD_WAKING, Relaxed);
+            }
+            let address = ptr::from_ref(&node.state);
+            match node.state.swap(HEAD, AcqRel) {
+                GONE => (),
+                ASLEEP => return os::futex_wake(address, 1),
+                _ => return,
+            }
+            let behind = if self.is_last(next) {
+                ptr::null_mut()
+            } else {
+                node.next()
+            };
+            // SAFETY: from acquire_until(); its waiter has left, and no other looks at it.
+            unsafe { os::free(next) };
+            if behind.is_null() {
+                if held {
+                    // Nobody is being woken. A head that came since then does the same.
+                    let _ = self
+                        .word
+                        .compare_exchange(HELD_WAKING, HELD, Relaxed, Relaxed);
+                }
+                return;
+            }
+            next = behind;
         }
     }
 
@@ -230,27 +316,56 @@ impl Queue {
     }
 }
 
+/// A head that is being woken may be one that a fork has left behind, so the word alone does not say it.
+fn is_free(word: u32) -> bool {
+    word == FREE || word == FREE_WAKING
+}
+
+/// The address of a node as it stands in the tail.
+fn stamped(node: *mut Node) -> *mut Node {
+    node.map_addr(|address| address | (fork::generation() as usize & STAMP))
+}
+
+/// False if it is none, or of a thread that a fork has left behind.
+#[inline]
+fn is_live(tail: *mut Node) -> bool {
+    !tail.is_null() && (tail.addr() ^ fork::generation() as usize) & STAMP == 0
+}
+
 impl Node {
+    fn new() -> Self {
+        Node {
+            state: AtomicU32::new(WAITING),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
     /// Waits until it is the head. A head that sleeps says that the holder does not run, or
-    /// holds the lock for long.
-    fn wait(&self, queue: &Queue) {
+    /// holds the lock for long. False: the deadline came first, and the node is the queue's.
+    fn wait(&self, queue: &Queue, deadline: Option<&Deadline>) -> bool {
         for _ in 0..QUEUE_SPINS {
             if spin_for(SPIN_LEAST, || self.state.load(Acquire) == HEAD) {
-                return;
+                return true;
             }
             if queue.word.load(Relaxed) == HELD_ASLEEP {
                 break;
             }
         }
-        if self
-            .state
-            .compare_exchange(WAITING, ASLEEP, Acquire, Acquire)
-            .is_ok()
-        {
+        if self.change(WAITING, ASLEEP) {
             while self.state.load(Acquire) == ASLEEP {
-                os::futex_wait(&self.state, ASLEEP, None);
+                if deadline.is_some_and(Deadline::is_over) && self.change(ASLEEP, GONE) {
+                    return false;
+                }
+                os::futex_wait_until(&self.state, ASLEEP, deadline);
             }
         }
+        true
+    }
+
+    fn change(&self, from: u32, to: u32) -> bool {
+        self.state
+            .compare_exchange(from, to, AcqRel, Acquire)
+            .is_ok()
     }
 
     /// The node behind this one, which is about to be appended if it is not there yet.

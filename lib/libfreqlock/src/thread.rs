@@ -22,6 +22,13 @@ pub(crate) struct Thread {
     pub(crate) hint: HintWords,
     /// When the scheduler was shown the hint last, by CLOCK_MONOTONIC_COARSE; 0: never.
     pub(crate) shown: Cell<u64>,
+    /// In ns: the window of the epoch that the thread is in.
+    pub(crate) epoch_window: Cell<u64>,
+    /// The same for waits outside of epochs, and the unit by which it grows; 0: the thread has not waited yet.
+    pub(crate) wait_window: Cell<u64>,
+    pub(crate) wait_unit: Cell<u64>,
+    /// Not 0: the thread is in an epoch.
+    pub(crate) in_epoch: Cell<u32>,
 }
 
 extern "C" {
@@ -37,4 +44,4 @@ pub(crate) fn with<T>(what: impl FnOnce(&Thread) -> T) -> T {
     what(unsafe { &*freqlock_thread() })
 }
 
-const _: () = assert!(size_of::<Thread>() == 40 + size_of::<usize>());
+const _: () = assert!(size_of::<Thread>() == 72 + size_of::<usize>());

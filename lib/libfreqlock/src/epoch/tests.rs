@@ -55,16 +55,16 @@ fn units_follow_the_percentile() {
 #[test]
 fn each_epoch_has_a_window_of_its_own_and_the_inner_one_counts() {
     let mut table = Table::new();
-    assert_eq!(table.window(), WINDOW_MOST);
+    assert_eq!(table.window(), None);
     run(&mut table, 7, SLO + 1);
     table.start(5, 1).unwrap();
-    assert_eq!(table.window(), WINDOW_START);
+    assert_eq!(table.window(), Some(WINDOW_START));
     table.start(7, 1).unwrap();
-    assert_eq!(table.window(), WINDOW_START / 2);
+    assert_eq!(table.window(), Some(WINDOW_START / 2));
     table.end(7, SLO, 2).unwrap();
-    assert_eq!(table.window(), WINDOW_START);
+    assert_eq!(table.window(), Some(WINDOW_START));
     table.end(5, SLO, 2).unwrap();
-    assert_eq!(table.window(), WINDOW_MOST);
+    assert_eq!(table.window(), None);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn misuse_is_said_and_harms_no_other_epoch() {
         (table.end(6, SLO, 2), table.end(7, SLO, 2)),
         (Err(EpochError::NotOpen), Err(EpochError::NotOpen))
     );
-    assert_eq!(table.window(), WINDOW_MOST);
+    assert_eq!(table.window(), None);
     // The dropped ones were not measured.
     assert_eq!(run(&mut table, 7, SLO), WINDOW_START + 10_000);
 }
@@ -99,8 +99,12 @@ fn an_epoch_has_32_bytes() {
     );
 }
 
+/// The bound of waits is the process's.
+static WAIT_BOUND: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[test]
 fn threads_that_end_within_an_epoch_leave_nothing() {
+    let _unset = WAIT_BOUND.lock().unwrap();
     for _ in 0..100 {
         std::thread::spawn(|| {
             assert_eq!(epoch_window(), WINDOW_MOST);
@@ -137,7 +141,7 @@ proptest! {
                 stack.truncate(at.unwrap_or(stack.len()));
             }
             prop_assert_eq!(table.current, stack.last().copied().unwrap_or(NONE));
-            prop_assert!(table.window() <= WINDOW_MOST);
+            prop_assert!(table.window() <= Some(WINDOW_MOST));
         }
     }
 
@@ -157,4 +161,30 @@ proptest! {
         let share = 2 * 10 * 4_000 / window_that_fits + 4_000 / 100;
         prop_assert!(u64::from(late) <= share + 1, "{} of 4000, at most {}", late, share);
     }
+}
+
+#[test]
+fn waits_outside_of_epochs_are_epochs_once_they_have_a_bound() {
+    const SLO: u64 = 200_000;
+    let _ours = WAIT_BOUND.lock().unwrap();
+    set_wait_slo(SLO);
+    std::thread::spawn(|| {
+        assert_eq!(epoch_window(), SLO);
+        let wait = |ns: u64| thread::with(|me| wait_ended(me, Some(os::now() - ns)));
+        wait(2 * SLO);
+        assert_eq!(epoch_window(), SLO / 2);
+        wait(0);
+        assert_eq!(epoch_window(), SLO / 2 + SLO / 200);
+        // Within an epoch its own window counts, and waits are not measured.
+        epoch_start(1).unwrap();
+        assert_eq!(epoch_window(), WINDOW_START);
+        assert!(thread::with(wait_began).is_none());
+        epoch_end(1, u64::MAX).unwrap();
+        assert_eq!(epoch_window(), SLO / 2 + SLO / 200);
+        assert!(thread::with(wait_began).is_some());
+    })
+    .join()
+    .unwrap();
+    set_wait_slo(0);
+    assert_eq!(epoch_window(), WINDOW_MOST);
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//! How many CPUs a program can count on now.
+//!
+//! The least of its affinity, of the quotas of its cgroups, and of what its neighbours leave it
+//! or have to leave it. scx_freqlock publishes what each cgroup can count on and what each
+//! process ran and waited, in a page of memory (`lib/cpus_page.h`, [`Page`]). Without it,
+//! /proc has what each process ran.
+//!
+//! [`Counter`] puts these together for a program and all that it starts.
+
+mod counter;
+mod limits;
+mod page;
+mod processes;
+mod share;
+
+pub use counter::{Counted, Counter};
+pub use limits::{affinity, Limits};
+pub use page::{Figures, Page, PageError, Row, DEFAULT_PAGE};
+pub use processes::{Process, Processes};

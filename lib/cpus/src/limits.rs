@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+//! What a program may use whatever its neighbours do: its affinity, and its cgroups' quotas.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// CPUs that the calling thread may run on; 1 at least.
+pub fn affinity() -> usize {
+    // More CPUs than Linux can have.
+    let mut mask = [0u64; 1 << 10];
+    // SAFETY: mask is ours, and as long as is said.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&mask),
+            mask.as_mut_ptr(),
+        )
+    };
+    let words = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
+    let count: u32 = mask[..words].iter().map(|word| word.count_ones()).sum();
+    (count as usize).max(1)
+}
+
+/// The calling process's cgroup with the cpu controller, and its quotas.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Its folder and those above it up to where the hierarchy is mounted; none without cgroups.
+    folders: Vec<PathBuf>,
+}
+
+impl Limits {
+    /// Finds the cgroup that the process is in now.
+    pub fn find() -> Self {
+        let read = |file| fs::read_to_string(file).unwrap_or_default();
+        Self::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
+    }
+
+    /// Version 2 has the controller unless a mount of version 1 took it.
+    fn parse(mountinfo: &str, cgroups: &str) -> Self {
+        let mounts: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
+        let v1 = |mount: &&Mount| mount.kind == "cgroup" && mount.has_cpu;
+        let Some(mount) = mounts
+            .iter()
+            .find(v1)
+            .or_else(|| mounts.iter().find(|mount| mount.kind == "cgroup2"))
+        else {
+            return Self::default();
+        };
+        let path = cgroups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let fits = match mount.kind {
+                "cgroup" => controllers.split(',').any(|name| name == "cpu"),
+                _ => number == "0",
+            };
+            fits.then_some(path)
+        });
+        // In a container the mount may begin below the hierarchy's root.
+        let below = path.unwrap_or("/");
+        let below = below.strip_prefix(mount.root).unwrap_or(below);
+        let top = Path::new(mount.at);
+        let folder = top.join(below.trim_start_matches('/'));
+        Self {
+            folders: folder
+                .ancestors()
+                .take_while(|folder| folder.starts_with(top))
+                .map(Path::to_path_buf)
+                .collect(),
+        }
+    }
+
+    /// The id by which the page knows the cgroup: the inode of its folder.
+    pub fn cgroup(&self) -> Option<u64> {
+        Some(self.folders.first()?.metadata().ok()?.ino())
+    }
+
+    /// The least quota of the cgroup and those above it, in CPUs; none without one.
+    pub fn quota(&self) -> Option<f64> {
+        self.folders
+            .iter()
+            .filter_map(|folder| quota_in(folder))
+            .min_by(f64::total_cmp)
+    }
+}
+
+struct Mount<'a> {
+    root: &'a str,
+    at: &'a str,
+    kind: &'a str,
+    has_cpu: bool,
+}
+
+impl<'a> Mount<'a> {
+    /// A line of mountinfo, as proc(5) has it.
+    fn parse(line: &'a str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let (root, at) = (before.next()?, before.next()?);
+        let mut after = after.split(' ');
+        let (kind, _, options) = (after.next()?, after.next()?, after.next()?);
+        Some(Self {
+            root,
+            at,
+            kind,
+            has_cpu: options.split(',').any(|option| option == "cpu"),
+        })
+    }
+}
+
+fn quota_in(folder: &Path) -> Option<f64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    if let Some(v2) = read("cpu.max") {
+        let (quota, period) = v2.trim().split_once(' ')?;
+        return cpus(quota, period);
+    }
+    cpus(
+        read("cpu.cfs_quota_us")?.trim(),
+        read("cpu.cfs_period_us")?.trim(),
+    )
+}
+
+/// Both in us; "max" and -1 are none.
+fn cpus(quota: &str, period: &str) -> Option<f64> {
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    (period > 0).then_some(quota as f64 / period as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_least_quota_on_the_way_up_counts() {
+        let root = tree(&[
+            ("a/cpu.max", "150000 100000\n"),
+            ("a/b/cpu.max", "max 100000\n"),
+            ("a/b/c/cpu.max", "400000 100000\n"),
+        ]);
+        let at = root.path().display();
+        let mounts = format!("30 20 0:26 / {at} rw,nosuid - cgroup2 cgroup2 rw\n");
+        let limits = Limits::parse(&mounts, "0::/a/b/c\n");
+        assert_eq!(limits.quota(), Some(1.5));
+        let inode = root.path().join("a/b/c").metadata().unwrap().ino();
+        assert_eq!(limits.cgroup(), Some(inode));
+    }
+
+    #[test]
+    fn version_1_counts_where_it_has_the_controller() {
+        let root = tree(&[
+            ("v1/x/cpu.cfs_quota_us", "50000\n"),
+            ("v1/x/cpu.cfs_period_us", "100000\n"),
+            ("v1/cpu.cfs_quota_us", "-1\n"),
+            ("v1/cpu.cfs_period_us", "100000\n"),
+        ]);
+        let at = root.path().display();
+        let mounts = format!(
+            "30 20 0:26 / {at}/v2 rw - cgroup2 cgroup2 rw\n\
+             31 20 0:27 / {at}/set rw shared:1 - cgroup cgroup rw,cpuset\n\
+             32 20 0:28 / {at}/v1 rw - cgroup cgroup rw,cpu,cpuacct\n"
+        );
+        let limits = Limits::parse(&mounts, "4:cpuset:/other\n3:cpu,cpuacct:/x\n0::/\n");
+        assert_eq!(limits.quota(), Some(0.5));
+    }
+
+    #[test]
+    fn a_mount_that_begins_below_the_root_is_no_other_folder() {
+        let root = tree(&[("cpu.max", "200000 100000")]);
+        let at = root.path().display();
+        let mounts = format!("30 20 0:26 /box {at} ro - cgroup2 cgroup rw\n");
+        assert_eq!(Limits::parse(&mounts, "0::/box\n").quota(), Some(2.0));
+    }
+
+    #[test]
+    fn nothing_mounted_or_nonsense_is_no_quota() {
+        for (mounts, cgroups) in [
+            ("", ""),
+            ("x - y", "z"),
+            ("1 2 3 / /nowhere - cgroup2 a b", ""),
+        ] {
+            assert_eq!(Limits::parse(mounts, cgroups).quota(), None);
+        }
+        assert!(affinity() >= 1);
+    }
+}

@@ -9,10 +9,10 @@
 //! is by the page what its processes ran and waited, by /proc what they ran. Each weighs as the
 //! kernel has it by nice values, against the program's own.
 
-use crate::limits::{affinity, Limits};
-use crate::page::{Page, PageError, Row};
+use crate::allowed::{affinity, Limits};
+use crate::max_min::{left, Demand};
+use crate::page_reader::{Page, PageError, Row};
 use crate::processes::Processes;
-use crate::share::{left, Demand};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -8,13 +8,13 @@
 //!
 //! [`Counter`] puts these together for a program and all that it starts.
 
+mod allowed;
 mod counter;
-mod limits;
-mod page;
+mod max_min;
+mod page_reader;
 mod processes;
-mod share;
 
+pub use allowed::{affinity, Limits};
 pub use counter::{Counted, Counter};
-pub use limits::{affinity, Limits};
-pub use page::{Figures, Page, PageError, Row, DEFAULT_PAGE};
+pub use page_reader::{Figures, Page, PageError, Row, DEFAULT_PAGE};
 pub use processes::{Process, Processes};

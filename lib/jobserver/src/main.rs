@@ -2,25 +2,26 @@
 //! freqlock-jobserver: make's job server, with as many tokens as there are CPUs to count on.
 //!
 //! `makeflags` is where clients look for it, `command` the command's own wishes, `pool` the
-//! tokens, `place` the fifo's name, `clients` who has tokens, `child` the command as a process,
-//! and `server` puts them together.
+//! tokens, `place` the fifo's name, `clients` who has tokens, `forwarding` what the command gets and
+//! how it ended, `messages` what is said, and `token_server` puts them together.
 
-mod child;
 mod clients;
 mod command;
+mod forwarding;
 mod makeflags;
+mod messages;
 mod place;
 mod pool;
-mod server;
+mod token_server;
 
 use anyhow::{bail, ensure, Context, Result};
-use child::Signals;
 use clap::{Parser, ValueEnum};
 use command::{take_jobs, Jobs, Tool};
+use forwarding::Signals;
 use makeflags::Auth;
+use messages::say;
 use place::Place;
 use pool::Pool;
-use server::{Policy, Server};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -28,6 +29,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
+use token_server::{Policy, Server};
 
 /// Runs a build with as many jobs at a time as there are CPUs to count on, which changes as its
 /// neighbours come and go: make, ninja from 1.13 on, cargo, and what else takes tokens of GNU
@@ -104,18 +106,13 @@ fn parse_factor(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a number from 0.1 to 100".into())
 }
 
-/// To standard error; what cannot be written there is lost.
-pub(crate) fn say(what: &str) {
-    drop(writeln!(std::io::stderr(), "freqlock-jobserver: {what}"));
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
         Ok(status) => status.into(),
         Err(why) => {
             say(&format!("{why:#}"));
-            child::FAILED.into()
+            forwarding::FAILED.into()
         }
     }
 }
@@ -165,7 +162,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
 /// Becomes the command; the status if that fails.
 fn replace(command: &mut Command) -> u8 {
     let why = command.exec();
-    let (what, status) = child::not_started(command, &why);
+    let (what, status) = forwarding::not_started(command, &why);
     say(&what);
     status
 }
@@ -205,7 +202,7 @@ fn serve_command(
     let child = match command.spawn() {
         Ok(child) => child,
         Err(why) => {
-            let (what, status) = child::not_started(&command, &why);
+            let (what, status) = forwarding::not_started(&command, &why);
             say(&what);
             return Ok(status);
         }

@@ -37,7 +37,7 @@ fn as_many_jobs_as_the_page_allows_also_when_it_changes() {
         assert_eq!(scene.most_until(|now| now == 6), 6, "{style}");
         // Fewer as jobs end.
         scene.allow(2);
-        said(&mut build.0, " 2 jobs, by the page");
+        said(&mut build.0, "jobs: 2, by the page");
         assert_eq!(scene.now(), 6);
         scene.write("go", "");
         let mut few = 0;

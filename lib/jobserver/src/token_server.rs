@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Keeps as many tokens in the pipe as there are CPUs to count on.
 
-use crate::child::{self, Signals};
 use crate::clients::{Clients, Missing};
+use crate::forwarding::{self, Signals};
+use crate::messages::say;
 use crate::place::Place;
 use crate::pool::Pool;
-use crate::say;
 use anyhow::Result;
 use freqlock_cpus::{Counter, PageError, Processes};
 use nix::errno::Errno;
@@ -97,7 +97,7 @@ impl Server {
                 match &mut child {
                     Some(child) => {
                         if let Some(status) = child.try_wait()? {
-                            return Ok(child::status(status));
+                            return Ok(forwarding::status(status));
                         }
                     }
                     None if end.is_some() => return Ok(0),
@@ -137,7 +137,7 @@ impl Server {
         };
         let implicit = self.find_clients(&processes);
         if self.policy.verbose && jobs != self.jobs {
-            say(&format!("{jobs} jobs, by {source}"));
+            say(&format!("jobs: {jobs}, by {source}"));
         }
         self.jobs = jobs;
         let took = began.elapsed();

@@ -67,7 +67,7 @@ impl Pool {
         self.issued.saturating_sub(self.available())
     }
 
-    /// So many outstanding tokens are lost.
+    /// This many of the outstanding tokens are lost.
     pub fn write_off(&mut self, lost: usize) {
         self.issued = self.issued.saturating_sub(lost);
     }

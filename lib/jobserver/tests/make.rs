@@ -64,7 +64,7 @@ fn tokens_of_a_make_that_is_killed_come_back() {
         let then = format!("then: first\n\t+@{make} -f then.mk\n");
         scene.write("Makefile", &format!("all: first then\n{first}{then}"));
         scene.write("first.mk", &makefile(10, "exec sleep 1000"));
-        scene.write("then.mk", &makefile(4, &wait_for("go")));
+        scene.write("then.mk", &makefile(8, &wait_for("go")));
         let mut program = scene.jobserver();
         program.args(["--style", style, "--", &make, "-j"]);
         let mut build = Build::start(&mut program);

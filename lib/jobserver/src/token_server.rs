@@ -42,7 +42,7 @@ pub struct Server {
     policy: Policy,
     counter: Counter,
     missing: Missing,
-    looked: Option<Duration>,
+    has_looked: bool,
     jobs: usize,
     has_said: bool,
 }
@@ -63,7 +63,7 @@ impl Server {
             policy,
             counter: Counter::new(page),
             missing: Missing::default(),
-            looked: None,
+            has_looked: false,
             jobs: 0,
             has_said: false,
         }
@@ -115,7 +115,7 @@ impl Server {
         }
         let processes = Processes::look();
         let counted = self.counter.count(&processes);
-        let is_blind = self.looked.is_none() && counted.without_page.is_some();
+        let is_blind = !self.has_looked && counted.without_page.is_some();
         let source = match &counted.without_page {
             None => "the page",
             Some(_) => "/proc",
@@ -141,7 +141,7 @@ impl Server {
         }
         self.jobs = jobs;
         let took = began.elapsed();
-        self.looked = Some(took);
+        self.has_looked = true;
         let wait = if is_blind { SOON } else { self.policy.period };
         (jobs.saturating_sub(implicit), wait.max(took * LOOK_PART))
     }

@@ -49,7 +49,7 @@ impl Words {
 
     /// False: it could not be had before the deadline.
     pub fn acquire_until(&self, deadline: &Deadline) -> bool {
-        if kind() == Kind::Freqlock {
+        if matches!(kind(), Kind::Freqlock | Kind::Pthread) {
             return self.raw().lock_until(deadline);
         }
         let mut wait = wait::Wait::new();
@@ -65,16 +65,13 @@ impl Words {
     /// By any thread. Afterwards the memory may be gone.
     #[inline]
     pub fn release(&self) {
-        if kind() == Kind::Freqlock {
-            return self.raw().unlock();
-        }
+        let release = match kind() {
+            Kind::Freqlock | Kind::Pthread => return self.raw().unlock(),
+            Kind::Tas | Kind::Mcs | Kind::Proportional => tas::release,
+            Kind::Ticket => ticket::release,
+        };
         self.owner.store(0, Relaxed);
-        match kind() {
-            Kind::Freqlock | Kind::Pthread => (),
-            Kind::Tas | Kind::Mcs => tas::release(self),
-            Kind::Ticket => ticket::release(self),
-            Kind::Proportional => proportional::release(self),
-        }
+        release(self);
     }
 
     /// Whether somebody has it, or waits for it.

@@ -7,10 +7,9 @@ pub const LOCK: &str = "FREQLOCK_LOCK";
 pub const SLO_NS: &str = "FREQLOCK_SLO_NS";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Kind {
     /// libc's own: each call is passed on.
-    Pthread = 1,
+    Pthread,
     Freqlock,
     Tas,
     Ticket,
@@ -28,3 +27,7 @@ pub const KINDS: [(&str, Kind); 7] = [
     ("mcs", Kind::Mcs),
     ("proportional", Kind::Proportional),
 ];
+
+/// Of these, libc's own.
+pub const LIBCS: usize = 1;
+const _: () = assert!(matches!(KINDS[LIBCS].1, Kind::Pthread));

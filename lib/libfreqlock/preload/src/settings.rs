@@ -2,27 +2,18 @@
 //! What the environment says, read once: before the first lock is used.
 
 use crate::environment;
-use crate::kind::{Kind, KINDS, LOCK, SLO_NS};
+use crate::kind::{Kind, KINDS, LIBCS, LOCK, SLO_NS};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+/// Of KINDS, which one, counted from 1; 0: not known yet.
 static KIND: AtomicU8 = AtomicU8::new(0);
-
-/// By number.
-const ALL: [Kind; 6] = [
-    Kind::Pthread,
-    Kind::Freqlock,
-    Kind::Tas,
-    Kind::Ticket,
-    Kind::Mcs,
-    Kind::Proportional,
-];
 
 /// The kind of all locks of the process.
 #[inline]
 pub fn kind() -> Kind {
     match KIND.load(Relaxed) {
         0 => read(),
-        number => ALL[usize::from(number) - 1],
+        number => KINDS[usize::from(number) - 1].1,
     }
 }
 
@@ -38,12 +29,12 @@ fn read() -> Kind {
 }
 
 fn read_environment() -> Kind {
-    let kind = match environment::get(LOCK) {
-        None => KINDS[0].1,
-        Some(name) if name.bytes().is_empty() => KINDS[0].1,
+    let index = match environment::get(LOCK) {
+        None => 0,
+        Some(name) if name.bytes().is_empty() => 0,
         Some(name) => named(name.bytes()).unwrap_or_else(|| {
             complain(b"libfreqlock_preload: FREQLOCK_LOCK is no kind of lock: libc's are used\n");
-            Kind::Pthread
+            LIBCS
         }),
     };
     match environment::get(SLO_NS).map(|text| number(text.bytes())) {
@@ -51,13 +42,12 @@ fn read_environment() -> Kind {
         Some(Some(slo_ns)) => libfreqlock::set_wait_slo(slo_ns),
         Some(None) => complain(b"libfreqlock_preload: FREQLOCK_SLO_NS is no number: not used\n"),
     }
-    KIND.store(kind as u8, Relaxed);
-    kind
+    KIND.store(index as u8 + 1, Relaxed);
+    KINDS[index].1
 }
 
-fn named(name: &[u8]) -> Option<Kind> {
-    let known = KINDS.iter().find(|(known, _)| known.as_bytes() == name)?;
-    Some(known.1)
+fn named(name: &[u8]) -> Option<usize> {
+    KINDS.iter().position(|(known, _)| known.as_bytes() == name)
 }
 
 fn number(text: &[u8]) -> Option<u64> {

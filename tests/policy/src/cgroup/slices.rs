@@ -27,7 +27,6 @@ fn run_slices(tree: &Tree, cpus: usize, seconds: u64) -> Vec<f64> {
                 group,
                 vtime: 0,
                 deadline,
-
                 runs: false,
             });
         }

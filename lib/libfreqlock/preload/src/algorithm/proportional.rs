@@ -38,10 +38,6 @@ pub fn try_acquire(lock: &Words) -> bool {
     lock.tail.load(Relaxed).is_null() && !is_waited_for_by_little(lock) && tas::try_acquire(lock)
 }
 
-pub fn release(lock: &Words) {
-    tas::release(lock);
-}
-
 /// `other`, which the holder writes, counts what big ones took since a little one did.
 fn is_turn_of_little(lock: &Words) -> bool {
     lock.other.load(Relaxed) >= PROPORTION && is_waited_for_by_little(lock)

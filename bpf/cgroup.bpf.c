@@ -36,11 +36,9 @@
 /* A timer that is late by this was lost. */
 #define CGROUP_LOST_NS (1000 * 1000 * FL_USEC)
 /* Slots looked at for one that is free, and in each pass for those to be given back. */
-#define CGROUP_SCAN 64
-/* The longest turn is forgotten by so much in each pass. */
-#define CGROUP_TURN_SHIFT 6
-#define CGROUP_WORDS      (FL_MAX_SHARES / 64)
-#define CGROUP_DEAD       (~0U)
+#define CGROUP_SCAN  64
+#define CGROUP_WORDS (FL_MAX_SHARES / 64)
+#define CGROUP_DEAD  (~0U)
 
 struct cgroup_ctx cgroups[FL_MAX_SHARES];
 
@@ -94,7 +92,6 @@ static void forget(struct cgroup_ctx *c)
 	c->own = (struct cgroup_member){ .correction = CGROUP_ONE };
 	c->all = (struct cgroup_member){ .correction = CGROUP_ONE };
 	c->pool = (struct cgroup_pool){};
-	c->turn = 0;
 	__builtin_memset(&c->fading, 0, sizeof(c->fading));
 }
 
@@ -373,7 +370,7 @@ __noinline int fl_cgroup_sum(u32 slot)
 /* What the fading @sum is with @more, over the time in which sums fade elsewhere. */
 static __always_inline u64 fade(struct cgroup_ctx *c, u64 *sum, u64 more)
 {
-	*sum = cgroup_faded(*sum, cgroup_pass.ns, more, c->fading.slowness);
+	*sum = cgroup_faded(*sum, cgroup_pass.ns, more);
 	return cgroup_mature(*sum, c->fading.time);
 }
 
@@ -383,15 +380,18 @@ __noinline int fl_cgroup_take(u32 slot)
 	struct cgroup_ctx *c = fl_cgroup(slot);
 	u64 weight = WEIGHT_NICE_0, ns = cgroup_pass.ns, span = cgroup_pass.span, claim;
 
-	c->turn -= c->turn >> CGROUP_TURN_SHIFT;
-	c->fading.slowness = slot ? cgroup_slowness(c->turn) : 0;
-	c->fading.time = cgroup_faded(c->fading.time, ns, span, c->fading.slowness);
-	c->own.used = fade(c, &c->fading.used, c->grew.used);
-	c->own.runnable = fade(c, &c->fading.runnable, c->grew.runnable);
-	c->all.used = fade(c, &c->fading.all_used, taken(&c->all_used));
-	c->all.runnable = fade(c, &c->fading.all_runnable, taken(&c->all_runnable));
-	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? span : 0, 0);
-	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, span), 0);
+	c->burst = taken(&c->bursts);
+	c->fading.time = cgroup_faded(c->fading.time, ns, span);
+	c->own.ran = c->grew.used;
+	c->own.wanted = c->grew.runnable;
+	c->all.ran = taken(&c->all_used);
+	c->all.wanted = taken(&c->all_runnable);
+	c->own.used = fade(c, &c->fading.used, c->own.ran);
+	c->own.runnable = fade(c, &c->fading.runnable, c->own.wanted);
+	c->all.used = fade(c, &c->fading.all_used, c->all.ran);
+	c->all.runnable = fade(c, &c->fading.all_runnable, c->all.wanted);
+	c->fading.active = cgroup_faded(c->fading.active, ns, c->grew.weight ? span : 0);
+	c->fading.load = cgroup_faded(c->fading.load, ns, cgroup_load(c->grew.weight, span));
 	if (slot && c->all.runnable < CGROUP_GONE_NS && !c->weight)
 		return 0;
 	mark_active(slot);
@@ -403,10 +403,10 @@ __noinline int fl_cgroup_take(u32 slot)
 	claim = cgroup_claim(c->fading.load);
 	c->own.right = c->own.runnable ? cgroup_right(claim, c->fading.active) : 0;
 	c->all.right = weight * CGROUP_ACTIVE;
-	c->pool.used = c->all.used;
 	c->pool.rights = 0;
 	c->pool.content = 0;
 	c->pool.open = 0;
+	c->pool.ran = 0;
 	/* What others have to share they know from those above, a pass later on each level. */
 	if (!slot) {
 		c->pool.has = c->all.used;
@@ -457,15 +457,14 @@ static void ask(struct cgroup_ctx *c)
 		cgroup_ask(&c->all, pool_above(c));
 }
 
-/* How long the own tasks of the cgroup in @slot wait for a turn counts for those above it, too. */
-__noinline int fl_cgroup_turn(u32 slot)
+/* That own tasks of the cgroup in @slot run for a @burst at once counts for those above it, too. */
+__noinline int fl_cgroup_bursts(u32 slot, u64 burst)
 {
 	struct cgroup_ctx *c = fl_cgroup(slot);
-	u64 turn = cgroup_turn(&c->own, fl_slice(NULL));
 	u32 i;
 
 	bpf_for(i, 0, CGROUP_DEPTH) {
-		c->turn = greater(c->turn, turn);
+		c->bursts = greater(c->bursts, burst);
 		if (!slot)
 			break;
 		slot = c->parent;
@@ -480,22 +479,23 @@ static void settle(struct cgroup_ctx *c, u32 slot)
 	struct cgroup_pool *above = pool_above(c);
 	/* Those that are gone do not count any more, though what they used fades. */
 	u64 tasks = c->grew.runnable ? cgroup_claim(c->own.runnable) : 0;
+	u64 burst = cgroup_burst(&c->own, fl_slice(NULL));
 
-	cgroup_settle(&c->own, &c->pool, c->fading.slowness);
+	cgroup_settle(&c->own, &c->pool, burst);
 	/* Alone in its pool it is what the cgroup is, which is corrected among its siblings. */
 	if (c->pool.rights == c->own.right)
 		c->own.correction = CGROUP_ONE;
 	c->unit = cgroup_unit(&c->own, &c->pool);
 	if (c->pool.rate) {
 		if (c->own.right)
-			fl_cgroup_turn(slot);
+			fl_cgroup_bursts(slot, burst);
 		cgroup_pass.mass += cgroup_mass(tasks, c->unit);
 		cgroup_pass.tasks += tasks;
 		cgroup_pass.before += cgroup_mass_before(tasks, c->scale);
 	}
 	if (is_root(c))
 		return;
-	cgroup_settle(&c->all, above, c->fading.slowness);
+	cgroup_settle(&c->all, above, c->burst);
 	c->pool.has = c->all.has;
 	c->pool.rate = c->all.rate;
 	c->pool.lift = cgroup_lift(&c->all, above);

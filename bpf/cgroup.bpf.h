@@ -25,12 +25,12 @@ struct cgroup_ctx {
 	} grew;
 	/* What all below it grew by, then all of that as it fades. */
 	u64 all_used, all_runnable;
-	u64 turn; /* the longest wait for a turn that is expected below it, ns, forgotten slowly */
+	u64 burst;  /* the longest below it as of the last pass, ns, ... */
+	u64 bursts; /* ... and in this one */
 	struct {
 		u64 used, runnable, load, active;
 		u64 all_used, all_runnable;
 		u64 time;
-		u32 slowness;
 	} fading;
 	struct cgroup_member own; /* its own tasks, among its children */
 	struct cgroup_member all; /* all below it, among its siblings */

@@ -12,8 +12,10 @@
  * have, over their weights, so that by weight each runs at the rate that makes up the parts.
  *
  * Where CPUs differ in what waits there, and tasks are bound to them, this is not exact. So what
- * each used is held against its part of what all members used, and an integral controller
- * corrects the weight. That all of them used less or more than was theirs is corrected above.
+ * each ran since the pass before is held against its part of what all members ran, and an integral
+ * controller corrects the weight. Nothing of that fades: what one misses is what others have too
+ * much of, in each pass, however long each waits for a turn. That all of them ran less or more than
+ * was theirs is corrected above.
  *
  * A scale is relative to the mean of all tasks: with one cgroup alone it is 1, and margins and
  * bounds in virtual time mean what they do without cgroups.
@@ -34,11 +36,13 @@ enum {
 	CGROUP_ONE_SHIFT = 16,       /* a correction or a scale of 1 */
 	CGROUP_ACTIVE = 1024,        /* was active all the time */
 	CGROUP_WEIGHT_MAX = 1 << 18, /* kernel/sched/fair.c, MAX_SHARES */
-	CGROUP_FADE_SHIFT = 27,      /* sums fade in 2^27 ns, 134 ms: some turns of each task */
-	CGROUP_SLOW_MOST = 6,        /* ... or 2^6 times as slowly */
+	CGROUP_FADE_SHIFT = 27,      /* sums fade in 2^27 ns, 134 ms */
 	CGROUP_GONE_NS = 1 << 15,    /* less than this of it is nothing */
-	CGROUP_CORRECT_SHIFT = 5,    /* a correction changes by this part of the error, ... */
-	CGROUP_CORRECT_MOST = 3,     /* ... between 2^-3 and 2^3: slower than the sums fade */
+	CGROUP_CORRECT_SHIFT = 2,    /* a correction changes by this part of what is missing, ... */
+	CGROUP_BURSTS = 8,           /* ... with that many bursts in that time, ... */
+	CGROUP_SLOW_MOST = 6,        /* ... or 2^6 times less, ... */
+	CGROUP_CORRECT_MOST = 3,     /* ... between 2^-3 and 2^3 */
+	CGROUP_CONTENT_SHIFT = 3,    /* ... and as slowly where more is not wanted */
 	CGROUP_ROUNDS = 3,           /* of asking who is content */
 	CGROUP_WAITS_SHIFT = 4,      /* below this part of what it runs, a wait is none, ... */
 	CGROUP_WORTH_SHIFT = 6,      /* ... nor is one below this part of what the pool has */
@@ -64,12 +68,12 @@ static inline u64 cgroup_weight(u64 shares, bool idle)
 }
 
 /*
- * Sums of a cgroup in which all tasks have had a @turn after so long, ns, fade 2^slowness times as
- * slowly: the sum of what ran is not to be that of a single turn, or of none.
+ * The correction of a member that @has so much in the time in which sums fade, and runs for a
+ * @burst at once, ns, changes 2^slowness times as slowly: a burst is not to change it by much.
  */
-static inline u32 cgroup_slowness(u64 turn)
+static inline u32 cgroup_slowness(u64 burst, u64 has)
 {
-	u64 times = turn >> (CGROUP_FADE_SHIFT - 2);
+	u64 times = burst / greater(has / CGROUP_BURSTS, 1);
 
 	return times ? lesser(highest_bit(times) + 1, CGROUP_SLOW_MOST) : 0;
 }
@@ -88,10 +92,10 @@ static inline u64 cgroup_span(u64 passed, u64 since, u64 now)
 }
 
 /* A @sum of ns that fades, @ns after it was added to last, with @more. */
-static inline u64 cgroup_faded(u64 sum, u64 ns, u64 more, u32 slowness)
+static inline u64 cgroup_faded(u64 sum, u64 ns, u64 more)
 {
-	const u64 whole = 1ULL << CGROUP_FADE_SHIFT, most = 1ULL << (40 + CGROUP_SLOW_MOST);
-	u64 left = whole - lesser(ns >> slowness, whole);
+	const u64 whole = 1ULL << CGROUP_FADE_SHIFT, most = 1ULL << 40;
+	u64 left = whole - lesser(ns, whole);
 
 	sum = (sum >> 7) * (left >> 10) >> (CGROUP_FADE_SHIFT - 17);
 	return lesser(sum + lesser(more, most), most);
@@ -153,6 +157,7 @@ static inline u64 cgroup_part(u64 amount, u64 part, u64 whole)
 /* Own tasks of a cgroup, or a cgroup below it: each has a part of what that one has. */
 struct cgroup_member {
 	u64 used, runnable; /* ns, fading */
+	u64 ran, wanted;    /* ns, the same since the pass before */
 	u64 right;          /* by its weight */
 	u64 has;            /* its part, ns of the same time */
 	u64 rate;           /* the same, were it always active */
@@ -163,11 +168,11 @@ struct cgroup_member {
 /* What the members of a cgroup share. */
 struct cgroup_pool {
 	u64 has, rate; /* as of a member */
-	u64 used;      /* by all members, ns */
 	u64 lift;      /* the corrections from here up */
 	u64 rights;
 	u64 content; /* wanted by those that are content, ns */
-	u64 open;    /* rights of the others */
+	u64 open;    /* rights of the others, ... */
+	s64 ran;     /* ... and what is theirs of what ran since the pass before, ns */
 };
 
 static inline void cgroup_join(struct cgroup_member *m, struct cgroup_pool *pool)
@@ -175,13 +180,13 @@ static inline void cgroup_join(struct cgroup_member *m, struct cgroup_pool *pool
 	m->content = false;
 	pool->rights += m->right;
 	pool->open += m->right;
+	pool->ran += m->ran;
 }
 
-/* What @m may have of what the content leave of @all, which the members of @pool share. */
-static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct cgroup_pool *pool,
-				   u64 all)
+/* What @m may have of what the content leave. */
+static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct cgroup_pool *pool)
 {
-	return cgroup_part(elapsed(pool->content, all), m->right, pool->open);
+	return cgroup_part(elapsed(pool->content, pool->has), m->right, pool->open);
 }
 
 /*
@@ -190,52 +195,62 @@ static inline u64 cgroup_open_part(const struct cgroup_member *m, const struct c
  */
 static inline void cgroup_ask(struct cgroup_member *m, struct cgroup_pool *pool)
 {
-	if (m->content || m->runnable > cgroup_open_part(m, pool, pool->has))
+	if (m->content || m->runnable > cgroup_open_part(m, pool))
 		return;
 	m->content = true;
 	pool->content += m->runnable;
 	pool->open -= m->right;
+	pool->ran -= m->wanted;
 }
 
 /*
- * A correction after its member @used so much, ns, where it was @entitled to that. One that
- * hardly @waited wants no more: its correction goes back to 1, so that it has no more
- * than its due as soon as it does.
+ * A @correction of one that misses so much, ns, and @has so much in 2^slowness times that in which
+ * sums fade. A burst is no more than one part in CGROUP_BURSTS of that. What is more comes of a
+ * start, or of a change, and is not made up for.
  */
-static inline u64 cgroup_corrected(u64 correction, u64 entitled, u64 used, bool waited, u32 shift)
+static inline u64 cgroup_corrected(u64 correction, s64 missing, u64 has)
 {
-	const u64 least = CGROUP_ONE >> CGROUP_CORRECT_MOST,
-		  most = CGROUP_ONE << CGROUP_CORRECT_MOST;
-	u64 error;
+	u64 off = lesser(missing < 0 ? -missing : missing, has / CGROUP_BURSTS);
+	u64 change = cgroup_part(correction, off, greater(has, 1)) >> CGROUP_CORRECT_SHIFT;
 
-	if (!waited) {
-		if (correction > CGROUP_ONE)
-			return correction - ((correction - CGROUP_ONE) >> shift);
-		return correction + ((CGROUP_ONE - correction) >> shift);
-	}
-	/* A group that begins has had no part yet: not to make up for that for long. */
-	error = used < entitled ? entitled - used : used - entitled;
-	error = cgroup_part(correction, lesser(error, entitled / 4), greater(entitled, 1)) >> shift;
-	return used < entitled ? lesser(correction + error, most) :
-				 greater(correction - error, least);
+	return missing < 0 ? greater(correction - change, CGROUP_ONE >> CGROUP_CORRECT_MOST) :
+			     lesser(correction + change, CGROUP_ONE << CGROUP_CORRECT_MOST);
 }
 
-/* After all have asked. Its sums have this @slowness. */
-static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool,
-				 u32 slowness)
+/*
+ * The same of one that is content. If it hardly waits it goes back to 1, so that it has no more
+ * than its due as soon as it wants more.
+ */
+static inline u64 cgroup_corrected_content(const struct cgroup_member *m,
+					   const struct cgroup_pool *pool)
 {
-	u64 wait = elapsed(m->used, m->runnable);
-	bool waited = !m->content || wait > greater(m->used >> CGROUP_WAITS_SHIFT,
-						    pool->has >> CGROUP_WORTH_SHIFT);
-	u64 due = m->content ? m->runnable : cgroup_open_part(m, pool, pool->used);
+	u64 wait = elapsed(m->used, m->runnable), c = m->correction;
 
-	m->has = m->content ? m->runnable : cgroup_open_part(m, pool, pool->has);
-	m->rate = m->has;
-	/* While a sleeper is active, it is one of all. */
-	if (m->content)
+	if (wait > greater(m->used >> CGROUP_WAITS_SHIFT, pool->has >> CGROUP_WORTH_SHIFT))
+		return cgroup_corrected(c, wait, m->runnable << CGROUP_CONTENT_SHIFT);
+	if (c > CGROUP_ONE)
+		return c - ((c - CGROUP_ONE) >> CGROUP_CONTENT_SHIFT >> CGROUP_CORRECT_SHIFT);
+	return c + ((CGROUP_ONE - c) >> CGROUP_CONTENT_SHIFT >> CGROUP_CORRECT_SHIFT);
+}
+
+/* After all have asked. Tasks of @m run for a @burst at once, ns. */
+static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_pool *pool, u64 burst)
+{
+	u64 due;
+
+	if (m->content) {
+		m->has = m->runnable;
+		/* While a sleeper is active, it is one of all. */
 		m->rate = greater(m->has, cgroup_part(pool->rate, m->right, pool->rights));
-	m->correction = cgroup_corrected(m->correction, due, m->used, waited,
-					 CGROUP_CORRECT_SHIFT + slowness);
+		m->correction = cgroup_corrected_content(m, pool);
+		return;
+	}
+	m->has = cgroup_open_part(m, pool);
+	m->rate = m->has;
+	due = cgroup_part(pool->ran < 0 ? -pool->ran : pool->ran, m->right, pool->open);
+	m->correction = cgroup_corrected(m->correction,
+					 (s64)(pool->ran < 0 ? -due : due) - (s64)m->ran,
+					 m->has << cgroup_slowness(burst, m->has));
 }
 
 /* The corrections from the member @m up, within the bounds of one. */
@@ -247,12 +262,10 @@ static inline u64 cgroup_lift(const struct cgroup_member *m, const struct cgroup
 		      CGROUP_ONE << CGROUP_CORRECT_MOST);
 }
 
-/* For how long one of the @own tasks, alike, that run for a @slice waits for its turn, ns. */
-static inline u64 cgroup_turn(const struct cgroup_member *own, u64 slice)
+/* For how long the @own tasks, alike, run one after another, each for a @slice, ns. */
+static inline u64 cgroup_burst(const struct cgroup_member *own, u64 slice)
 {
-	u64 sum = lesser(own->right, 1ULL << 31) * lesser(slice, 1ULL << 24);
-
-	return (sum >> (20 - (CGROUP_FADE_SHIFT - 20))) / greater(own->rate >> 20, 1);
+	return lesser(own->right, 1ULL << 38) * lesser(slice, 1ULL << 24) >> 20;
 }
 
 /* What a unit of weight is worth among the @own tasks of a cgroup. */

@@ -149,6 +149,11 @@ impl Pool {
         self.registry.has_workers()
     }
 
+    /// True in its own workers.
+    pub fn is_worker(&self) -> bool {
+        Worker::current(|worker| worker.is_some_and(|one| one.is_of(&self.registry)))
+    }
+
     /// Queues a task that nobody waits for.
     pub fn spawn(&self, task: impl FnOnce() + Send + 'static) {
         assert!(self.has_workers(), "a fork left the pool's workers behind");
@@ -191,9 +196,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.registry.end();
         // A worker that drops its pool cannot wait for itself; after a fork there is nobody.
-        let is_worker =
-            Worker::current(|worker| worker.is_some_and(|one| one.is_of(&self.registry)));
-        if !is_worker && self.has_workers() {
+        if !self.is_worker() && self.has_workers() {
             for thread in self.threads.drain(..) {
                 // Workers do not unwind: tasks' panics are caught.
                 let _ = thread.join();

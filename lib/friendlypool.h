@@ -33,8 +33,8 @@ typedef struct friendlypool friendlypool_t;
 int friendlypool_new(friendlypool_t **pool, size_t workers, double overcommit);
 
 /*
- * Waits until all tasks ended, and frees the pool; NULL is none. A task that frees its own pool does
- * not wait.
+ * Waits until all tasks ended, and frees the pool; NULL is none. A task that frees its own pool
+ * does not wait.
  */
 void friendlypool_free(friendlypool_t *pool);
 
@@ -42,14 +42,14 @@ void friendlypool_free(friendlypool_t *pool);
 int friendlypool_submit(friendlypool_t *pool, void (*task)(void *arg), void *arg);
 
 /*
- * Waits until all tasks ended that were submitted before, and those submitted meanwhile. EDEADLK: it
- * is called by a worker of this pool, whose own task could not end.
+ * Waits until all tasks ended that were submitted before, and those submitted meanwhile. EDEADLK:
+ * it is called by a worker of this pool, whose own task could not end.
  */
 int friendlypool_wait(friendlypool_t *pool);
 
 /*
- * Calls body(index, arg) for each index from `begin` to `end` - 1, in parallel, and waits for all of
- * them. A task may call it, also within another one. `grain`: at most so many indices are one
+ * Calls body(index, arg) for each index from `begin` to `end` - 1, in parallel, and waits for all
+ * of them. A task may call it, also within another one. `grain`: at most so many indices are one
  * piece of work; 0: chosen by the number of workers.
  */
 int friendlypool_parallel_for(friendlypool_t *pool, size_t begin, size_t end, size_t grain,
@@ -65,8 +65,8 @@ size_t friendlypool_active_workers(const friendlypool_t *pool);
 size_t friendlypool_available_parallelism(void);
 
 /*
- * Calls omp_set_num_threads() with that, for the parallel regions that the calling thread begins from
- * now on. ENOSYS: the program has no OpenMP.
+ * Calls omp_set_num_threads() with that, for the parallel regions that the calling thread begins
+ * from now on. ENOSYS: the program has no OpenMP.
  */
 int friendlypool_size_openmp(void);
 

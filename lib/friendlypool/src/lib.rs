@@ -8,21 +8,21 @@
 //! A task must not wait for another by other means than these, as by a channel: there may be but one
 //! worker for both.
 
+mod active_rule;
 pub mod adapters;
-mod control;
-mod job;
+mod controller;
+mod jobs;
 mod latch;
 mod parallelism;
-mod pool;
 mod registry;
-mod rule;
 mod scope;
 mod sleepers;
+mod thread_pool;
 mod worker;
 
 pub use parallelism::available_parallelism;
-pub use pool::{Pool, PoolBuilder};
 pub use scope::Scope;
+pub use thread_pool::{Pool, PoolBuilder};
 
 use worker::Worker;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! How many threads of this process would run at the same time.
 
-use crate::rule;
+use crate::active_rule;
 use freqlock_cpus::{affinity, OwnCounter, DEFAULT_PAGE};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Last {
 
     fn count(&mut self) {
         let counted = self.counter.count();
-        let found = rule::active(self.answer.get(), 1.0, counted.cpus, affinity());
+        let found = active_rule::active(self.answer.get(), 1.0, counted.cpus, affinity());
         self.answer = NonZeroUsize::new(found).unwrap_or(NonZeroUsize::MIN);
         self.old_at = Instant::now() + counted.again_in;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the workers of a pool share: the queues, who sleeps, and how many are active.
 
-use crate::job::JobRef;
+use crate::jobs::JobRef;
 use crate::sleepers::Sleepers;
 use crossbeam::deque::{Injector, Steal, Stealer};
 use std::any::Any;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A scope: tasks that may borrow, and that all end before it does.
 
-use crate::job::{JobRef, Outcome};
+use crate::jobs::{JobRef, Outcome};
 use crate::latch::Latch;
 use crate::registry::Registry;
 use crate::worker::{submit, Worker};

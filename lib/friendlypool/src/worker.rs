@@ -5,7 +5,7 @@
 //! waits within a job still executes what is in its own queue; then it sleeps until what it waits
 //! for is done. The first worker is always active and takes any job, so what is queued is executed.
 
-use crate::job::{JobRef, StackJob};
+use crate::jobs::{JobRef, StackJob};
 use crate::latch::{Latch, Waiter};
 use crate::registry::Registry;
 use crossbeam::deque;

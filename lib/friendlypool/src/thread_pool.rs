@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The pool, and how one is made.
 
-use crate::control;
-use crate::job::JobRef;
+use crate::controller;
+use crate::jobs::JobRef;
 use crate::registry::{PanicHandler, Registry};
 use crate::scope::{self, Scope};
 use crate::sleepers::Sleepers;
@@ -112,7 +112,7 @@ impl PoolBuilder {
             let (page, overcommit, period) = (self.page, self.overcommit, self.period);
             let builder = Builder::new().name("friendly-ctl".into());
             let control =
-                builder.spawn(move || control::run(&registry, &page, overcommit, period))?;
+                builder.spawn(move || controller::run(&registry, &page, overcommit, period))?;
             pool.registry.set_control(control.thread().clone());
             pool.threads.push(control);
         }

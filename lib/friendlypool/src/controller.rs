@@ -2,8 +2,8 @@
 //! The control thread of a pool: looks how many CPUs there are to count on, and has as many workers
 //! active. It sleeps while the pool does. Busy pools of a process share alike.
 
+use crate::active_rule;
 use crate::registry::Registry;
-use crate::rule;
 use freqlock_cpus::OwnCounter;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ pub(crate) fn run(registry: &Registry, page: &Path, overcommit: f64, period: Dur
         let counted = counter.count();
         let share = counted.cpus / BUSY.load(Ordering::SeqCst) as f64;
         let before = registry.active();
-        let active = rule::active(before, overcommit, share, registry.workers());
+        let active = active_rule::active(before, overcommit, share, registry.workers());
         if active != before {
             registry.set_active(active);
         }

@@ -205,3 +205,24 @@ fn settings_that_are_none_are_errors() {
         assert!(PoolBuilder::default().overcommit(bad).build().is_err());
     }
 }
+
+#[test]
+fn inactive_workers_take_nothing() {
+    let builder = PoolBuilder::default().workers(8).overcommit(1e-6);
+    let pool = builder.build().unwrap();
+    while pool.active_workers() > 1 {
+        pool.install(std::thread::yield_now);
+    }
+    let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    pool.scope(|scope| {
+        for _ in 0..200 {
+            scope.spawn(|_| {
+                let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                std::thread::yield_now();
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    assert_eq!(most.into_inner(), 1);
+}

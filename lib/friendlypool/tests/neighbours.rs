@@ -170,3 +170,30 @@ fn available_parallelism_follows_the_affinity() {
     });
     assert_eq!(found.join().unwrap(), 1);
 }
+
+#[test]
+fn a_worker_that_becomes_active_takes_what_waits() {
+    if affinity() < 2 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("cpus");
+    let page = publish(&at, 1000);
+    let builder = PoolBuilder::default().workers(2).page(&at);
+    let pool = builder.build().unwrap();
+    assert!(becomes(&pool, |active| active == 1));
+    // The only active worker waits for a task that nobody else may take as yet.
+    let (started, start) = std::sync::mpsc::channel();
+    let (go, gone) = std::sync::mpsc::channel();
+    let (ended, end) = std::sync::mpsc::channel();
+    pool.spawn(move || {
+        started.send(()).unwrap();
+        let waited = gone.recv_timeout(std::time::Duration::from_secs(10));
+        ended.send(waited.is_ok()).unwrap();
+    });
+    start.recv().unwrap();
+    pool.spawn(move || go.send(()).unwrap());
+    page.write_all_at(&2000u32.to_ne_bytes(), 64 + 24 + 12)
+        .unwrap();
+    assert!(end.recv().unwrap(), "it slept on");
+}

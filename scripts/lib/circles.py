@@ -17,7 +17,8 @@ import sys
 from collections import defaultdict
 
 CRATES = {"src": "lib.rs", "scheds/scx_freqlock/src": "main.rs", "lab/src": "main.rs",
-          "lib/libfreqlock/src": "lib.rs", "lib/cpus/src": "lib.rs", "lib/jobserver/src": "main.rs"}
+          "lib/libfreqlock/src": "lib.rs", "lib/cpus/src": "lib.rs", "lib/jobserver/src": "main.rs",
+          "lib/friendlypool/src": "lib.rs"}
 PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 USE = re.compile(r"^\s*(pub(?:\([a-z]+\))? )?use ([^;]+);", re.M)
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)

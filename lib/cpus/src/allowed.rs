@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// CPUs that the calling thread may run on; 1 at least.
 pub fn affinity() -> usize {
+    affine_cpus().len().max(1)
+}
+
+/// Their numbers, the least first; none where the kernel does not say.
+pub(crate) fn affine_cpus() -> Vec<usize> {
     // More CPUs than Linux can have.
     let mut mask = [0u64; 1 << 10];
     // SAFETY: mask is ours, and as long as is said.
@@ -18,9 +23,10 @@ pub fn affinity() -> usize {
             mask.as_mut_ptr(),
         )
     };
-    let words = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
-    let count: u32 = mask[..words].iter().map(|word| word.count_ones()).sum();
-    (count as usize).max(1)
+    let bits = usize::try_from(bytes).unwrap_or(0) * 8;
+    (0..bits)
+        .filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 != 0)
+        .collect()
 }
 
 /// The calling process's cgroup with the cpu controller, and its quotas.

@@ -90,19 +90,21 @@ impl Counter {
                 Some(why)
             }
         };
-        let my_nice = processes.0.get(&me).map_or(0, |process| process.nice);
-        let mut neighbours: Vec<_> = self
-            .wanted
-            .iter()
-            .map(|(&(_, nice), &cpus)| Demand {
-                cpus,
-                weight: NICE_STEP.powi(my_nice - nice),
-            })
-            .collect();
         Counted {
-            cpus: left(cpus, &mut neighbours),
+            cpus: left(cpus, &mut self.neighbours(processes)),
             without_page,
         }
+    }
+
+    /// What each neighbour wants, as of the last count, which was of `processes`.
+    pub(crate) fn neighbours(&self, processes: &Processes) -> Vec<Demand> {
+        let me = processes.0.get(&std::process::id());
+        let my_nice = me.map_or(0, |process| process.nice);
+        let demand = |(&(_, nice), &cpus): (&Group, &f64)| Demand {
+            cpus,
+            weight: NICE_STEP.powi(my_nice - nice),
+        };
+        self.wanted.iter().map(demand).collect()
     }
 
     fn read(

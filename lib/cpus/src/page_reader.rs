@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{fence, Ordering};
+use std::time::Duration;
 
 /// Where scx_freqlock keeps it, `FL_CPUS_PATH`.
 pub const DEFAULT_PAGE: &str = "/run/scx_freqlock/cpus";
@@ -161,6 +162,11 @@ impl Page {
             return Err(PageError::Foreign(path.into()));
         }
         Ok(page)
+    }
+
+    /// How often it is written; zero if it is not any more.
+    pub fn period(&self) -> Result<Duration, PageError> {
+        Ok(Duration::from_nanos(self.head()?.period))
     }
 
     /// What each process that ran did in the last period, and what the cgroup of this id can

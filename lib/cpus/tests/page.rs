@@ -2,11 +2,12 @@
 //! The page as the C header lays it out, and pages that are none.
 #![allow(clippy::unwrap_used)]
 
-use freqlock_cpus::{affinity, Counter, Limits, Page, PageError, Processes};
+use freqlock_cpus::{affinity, Counter, Limits, OwnCounter, Page, PageError, Process, Processes};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// A process that never was.
@@ -89,7 +90,10 @@ fn pages_that_are_none_are_not_asked() {
         let mut counter = Counter::new(at);
         counter.count(&Processes::look());
         let counted = counter.count(&Processes::look());
-        assert!(counted.cpus > 0.01 && counted.cpus <= affinity() as f64);
+        assert!(
+            counted.cpus > 0.0 && counted.cpus <= affinity() as f64,
+            "{counted:?}"
+        );
         counted.without_page.unwrap()
     };
     // Of another moment.
@@ -107,6 +111,36 @@ fn pages_that_are_none_are_not_asked() {
         why(&folder.path().join("none")),
         PageError::Missing
     ));
+}
+
+/// What the calling process can count on by the page alone.
+fn own(at: &Path) -> f64 {
+    let counted = OwnCounter::new(at).count();
+    assert!(counted.without_page.is_none(), "{counted:?}");
+    assert!(counted.again_in >= Duration::from_millis(1));
+    counted.cpus
+}
+
+#[test]
+fn a_process_counts_on_its_own_figure_or_on_its_cgroups() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = page(folder.path(), 500, (NOBODY, 0, 0));
+    assert_eq!(own(&at), 0.5, "it did not run");
+    let me = std::process::id();
+    let at = page(folder.path(), 500, (me, 0, 0));
+    let file = File::options().write(true).open(&at).unwrap();
+    assert_eq!(own(&at), 0.5, "another process of that number");
+    file.write_all_at(&Process::own().unwrap().start.to_ne_bytes(), 64)
+        .unwrap();
+    file.write_all_at(&250u32.to_ne_bytes(), 64 + 24 + 12)
+        .unwrap();
+    assert_eq!(own(&at), 0.25);
+    file.write_all_at(&900_000u32.to_ne_bytes(), 64 + 24 + 12)
+        .unwrap();
+    assert!(own(&at) <= affinity() as f64, "more than there are");
+    file.write_all_at(&1u64.to_ne_bytes(), 16).unwrap();
+    let stale = OwnCounter::new(&at).count();
+    assert!(matches!(stale.without_page, Some(PageError::Stale(_))));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes Rust of what bpf/ defines: the bindings of intf.h, and the tables of knobs, of
-//! statistics, of the scheduler and of tasks, of modes and of sources of speed.
+//! statistics, of the scheduler and of tasks, of modes, of sources of speed and of events.
 
 #[path = "src/table.rs"]
 mod table;
@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (header, file, kind) in [
         ("bpf/modes.h", "modes.rs", &table::MODES),
         ("bpf/sources.h", "sources.rs", &table::SOURCES),
+        ("bpf/events.h", "events.rs", &table::EVENTS),
     ] {
         let choices = table::parse_choices(kind, header, &std::fs::read_to_string(header)?)?;
         write(&out, file, &table::choices_source(kind, &choices))?;
@@ -31,6 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     scx_cargo::BpfBuilder::new()?
         .enable_intf("bpf/observe.h", "observe.rs")
+        .build()?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_intf("bpf/record.h", "record.rs")
         .build()?;
     scx_cargo::BpfBuilder::new()?
         .enable_intf("lib/cpus_page.h", "cpus_page.rs")

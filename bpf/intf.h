@@ -79,6 +79,18 @@ enum fl_source_flags {
 	HOOKED = 1 << 4,   /* ... or the tracepoint power:cpu_frequency */
 };
 
+/* What a trace has: bpf/record.bpf.c writes those that the kernel's tracepoints report. */
+enum fl_trace {
+#define EVENT(name, cli, flags, help) FL_TRACE_##name,
+#include "events.h"
+#undef EVENT
+	FL_NR_TRACE,
+};
+
+enum fl_trace_flags {
+	TRACED = 1 << 0, /* a tracepoint reports it, under any scheduler */
+};
+
 /* Distances between two CPUs; each includes the ones before it. */
 enum fl_distance {
 	FL_SAME_CPU,

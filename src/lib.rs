@@ -46,4 +46,5 @@ pub mod stats;
 mod table;
 pub mod telemetry;
 pub mod topology;
+pub mod trace;
 pub mod units;

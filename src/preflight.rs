@@ -112,7 +112,8 @@ fn look() -> Found {
     }
 }
 
-fn release() -> String {
+/// The kernel's release.
+pub fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map(|release| release.trim().into())
         .unwrap_or_else(|_| "of unknown version".into())

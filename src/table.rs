@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tables bpf/knobs.h, bpf/stats.h, bpf/taskstats.h, bpf/modes.h and bpf/sources.h
-//! as data, and the Rust made of them.
+//! The tables bpf/knobs.h, bpf/stats.h, bpf/taskstats.h, bpf/modes.h, bpf/sources.h and
+//! bpf/events.h as data, and the Rust made of them.
 //!
 //! A strict parser on purpose: a line that it does not understand ends the
 //! build, naming file and line, rather than leave out a knob or a statistic.
@@ -171,6 +171,15 @@ pub const SOURCES: Kind = Kind {
     c: "fl_freq_source",
     member: "FL_FREQ_",
     flags: "fl_source_flags",
+};
+
+pub const EVENTS: Kind = Kind {
+    entry: "EVENT",
+    rust: "Kind",
+    about: "An event of a trace",
+    c: "fl_trace",
+    member: "FL_TRACE_",
+    flags: "fl_trace_flags",
 };
 
 #[derive(Debug, PartialEq, Eq)]

@@ -136,6 +136,14 @@ fn a_mode_line_becomes_a_variant_with_its_names() {
     let variant =
         "#[value(name = \"aperf\")]\n    Aperf = crate::intf::fl_freq_source_FL_FREQ_aperf,";
     assert!(source.contains(variant), "{source}");
+    let events = parse_choices(
+        &EVENTS,
+        "e.h",
+        "EVENT(idle_end, \"idle-end\", TRACED, \"Up\")",
+    );
+    let source = choices_source(&EVENTS, &events.unwrap());
+    let variant = "IdleEnd = crate::intf::fl_trace_FL_TRACE_idle_end,";
+    assert!(source.contains(variant), "{source}");
     let twice = format!("{text}\nMODE(nest, \"off\", 0, \"Twice\")");
     let error = parse_choices(&MODES, "m.h", &twice).unwrap_err();
     assert_eq!(error, "m.h:3: `nest` or \"off\" is defined twice");

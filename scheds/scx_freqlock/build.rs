@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// Where the policy's sources are, seen from this package.
 const BPF: &str = "../../bpf";
 
-/// A BPF object of its own, which watches any scheduler.
-const APART: &str = "observe.bpf.c";
+/// BPF objects of their own, which watch any scheduler.
+const APART: [&str; 2] = ["observe", "record"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut sources: Vec<PathBuf> = std::fs::read_dir(BPF)?
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<_, _>>()?;
     sources.retain(|p| {
         let name = p.file_name().unwrap_or_default().to_string_lossy();
-        name.ends_with(".bpf.c") && name != APART && name != "main.bpf.c"
+        let is_apart = APART.iter().any(|object| name == format!("{object}.bpf.c"));
+        name.ends_with(".bpf.c") && name != "main.bpf.c" && !is_apart
     });
     sources.sort();
 
@@ -26,9 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         builder.add_source(&source.to_string_lossy());
     }
     builder.compile_link_gen()?;
-    scx_cargo::BpfBuilder::new()?
-        .enable_skel(&format!("{BPF}/{APART}"), "observe")
-        .build()?;
+    for object in APART {
+        scx_cargo::BpfBuilder::new()?
+            .enable_skel(&format!("{BPF}/{object}.bpf.c"), object)
+            .build()?;
+    }
 
     // A new file, and the headers below bpf/policy, are not seen by the builder.
     println!("cargo:rerun-if-changed={BPF}");

@@ -2,8 +2,10 @@
 //! The commands that ask or print: their command lines, and what people and scripts get to
 //! read. Nothing else in this crate uses them.
 
+pub mod analyze;
 pub mod context_table;
 pub mod cpus_table;
+pub mod export;
 mod keys;
 pub mod knob_table;
 pub mod live_knobs;

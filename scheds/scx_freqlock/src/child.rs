@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What `observe` and `cost` share: they run a command, and report on it.
+//! What `observe`, `cost` and `record` share: they run a command, and report on it.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -68,4 +68,11 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX)
+}
+
+/// Ids of the CPUs that are online, in their order.
+pub fn online_cpus() -> Result<Vec<usize>> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let list = std::fs::read_to_string(ONLINE).with_context(|| format!("cannot read {ONLINE}"))?;
+    scx_utils::read_cpulist(list.trim()).with_context(|| format!("{ONLINE} holds no list of CPUs"))
 }

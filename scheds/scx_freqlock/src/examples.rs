@@ -197,6 +197,37 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "scx_freqlock-record",
+        &[
+            (
+                "scx_freqlock record -o make.trace -- make -j4",
+                "All of a build, for analyze.",
+            ),
+            (
+                "scx_freqlock record --overwrite --buffer 64M",
+                "A flight recorder: until Ctrl-C, then the latest 2 million events of each CPU.",
+            ),
+            (
+                "scx_freqlock record --cpus 0-3 --events switch,wakeup -- sleep 1",
+                "A second of four CPUs.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-analyze",
+        &[(
+            "scx_freqlock analyze make.trace",
+            "Time of CPUs, waits, wake-ups by speed, and the longest waits.",
+        )],
+    ),
+    (
+        "scx_freqlock-export",
+        &[(
+            "scx_freqlock export --csv make.trace",
+            "For a spreadsheet, or a script.",
+        )],
+    ),
+    (
         "scx_freqlock-cost",
         &[(
             "scx_freqlock cost -- make -j4",

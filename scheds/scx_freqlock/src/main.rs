@@ -13,6 +13,7 @@ mod libbpf_log;
 mod observe_command;
 mod opts;
 mod policy;
+mod record_command;
 mod run_command;
 mod signals;
 
@@ -22,7 +23,8 @@ use bpf::serve;
 use clap::Parser;
 use crossbeam::channel::Receiver;
 use freqlock::commands::{
-    context_table, cpus_table, knob_table, live_knobs, lock_table, status, task_table, top,
+    analyze, context_table, cpus_table, export, knob_table, live_knobs, lock_table, status,
+    task_table, top,
 };
 use freqlock::context::{self, InForce};
 use freqlock::ending::Ending;
@@ -104,6 +106,9 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
             }
         }
         Some(Command::Observe(opts)) => return Ok(observe_command::run(opts)?.into()),
+        Some(Command::Record(opts)) => return Ok(record_command::run(opts)?.into()),
+        Some(Command::Analyze(args)) => analyze::print(args)?,
+        Some(Command::Export(args)) => export::print(args)?,
         Some(Command::Cost(opts)) => return Ok(cost_command::run(opts)?.into()),
         Some(Command::Run(opts)) => return Ok(run_command::run(opts)?.into()),
         Some(Command::Counters(format)) => {

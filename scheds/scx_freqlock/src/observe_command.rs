@@ -47,7 +47,7 @@ pub struct ObserveOpts {
 /// Observes the command and returns its exit status.
 pub fn run(opts: &ObserveOpts) -> Result<u8> {
     preflight::bpf()?;
-    let online = online_cpus()?;
+    let online = child::online_cpus()?;
     let ids = online.iter().max().map_or(0, |max| max + 1);
 
     libbpf_log::install(false, opts.verifier);
@@ -98,7 +98,7 @@ pub fn run(opts: &ObserveOpts) -> Result<u8> {
     }
     let bss = skel.maps.bss_data.as_deref();
     let bss = bss.context("the observer has no .bss")?;
-    let changed = online_cpus()? != online;
+    let changed = child::online_cpus()? != online;
     let mut report = Report::new(observer.into_inner(), bss.dropped, changed);
     report.mutexes = sees_mutexes.then_some(Mutexes {
         waits: bss.lock_waits,
@@ -148,10 +148,4 @@ fn visit(cpus: &[usize]) -> Result<()> {
         }
     }
     sched_setaffinity(this, &own).context("cannot restore the own affinity")
-}
-
-fn online_cpus() -> Result<Vec<usize>> {
-    const ONLINE: &str = "/sys/devices/system/cpu/online";
-    let list = std::fs::read_to_string(ONLINE).with_context(|| format!("cannot read {ONLINE}"))?;
-    scx_utils::read_cpulist(list.trim()).with_context(|| format!("{ONLINE} holds no list of CPUs"))
 }

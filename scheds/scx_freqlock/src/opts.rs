@@ -4,14 +4,17 @@
 use crate::cost_command::CostOpts;
 use crate::libbpf_log::VerifierOpts;
 use crate::observe_command::ObserveOpts;
+use crate::record_command::RecordOpts;
 use crate::run_command::RunCommandOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use freqlock::adapt::DEFAULT_MODES;
+use freqlock::commands::analyze::AnalyzeArgs;
 use freqlock::commands::context_table::ContextsArgs;
 use freqlock::commands::cpus_table::CpusArgs;
+use freqlock::commands::export::ExportArgs;
 use freqlock::commands::live_knobs::{AdaptArgs, ExplainArgs, GetArgs, SetArgs};
 use freqlock::commands::lock_table::LocksArgs;
 use freqlock::commands::task_table::ReportArgs;
@@ -112,6 +115,14 @@ pub enum Command {
     ///
     /// This works under any scheduler.
     Observe(ObserveOpts),
+    /// Record what the scheduler does, event by event
+    ///
+    /// This works under any scheduler. What is recorded goes to a file, for `analyze`: forks,
+    /// wake-ups, switches, migrations, idle states and frequencies, 24 bytes each. Events that
+    /// find no room are counted, and the file says how many.
+    Record(RecordOpts),
+    Analyze(AnalyzeArgs),
+    Export(ExportArgs),
     /// Run a command: what the scheduler took meanwhile
     ///
     /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or
@@ -397,7 +408,7 @@ mod tests {
     fn the_short_help_is_short() {
         let help = command().term_width(80).render_help().to_string();
         let lines = help.lines().count();
-        assert!(lines <= 60, "{lines} lines: {help}");
+        assert!(lines <= 64, "{lines} lines: {help}");
         for part in [
             "status",
             "--mode",

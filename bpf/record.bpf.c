@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records what the kernel's scheduler, or any other, does: not part of our own, so that
+ * it costs nothing where nobody records.
+ *
+ * Each hook writes one event of 24 bytes into the buffer of its CPU, which is a part of an
+ * array that the agent has mapped. Nothing is allocated, and nobody is woken: the agent
+ * looks by itself whether there is much to take out. Hooks interrupt each other, so a place
+ * is taken by an atomic addition, and the time of an event, which the agent waits for, is
+ * written last.
+ *
+ * A full buffer refuses events, which are counted, or, as a flight recorder, begins anew.
+ * What the kernel leaves out because a hook interrupted itself, it counts itself.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "record.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* Written before load. Bits of enum fl_trace: what is to be recorded. */
+const volatile u64 wanted;
+/* By CPU: which buffer it has, or REC_UNWANTED or REC_ABSENT. */
+const volatile u16 buffer_of[FL_MAX_CPUS];
+/* Events in each buffer, a power of two. */
+const volatile u32 nr_places = 1;
+/* Whether a full buffer begins anew. */
+const volatile bool overwrite;
+
+/* Events of CPUs that came after the recording began. */
+u64 lost_elsewhere;
+
+/* All buffers, one after the other; the agent knows how many there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct rec_event);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct rec_cursor);
+} cursors SEC(".maps");
+
+extern struct rq runqueues __ksym;
+
+static __always_inline void record(enum fl_trace kind, u32 pid, u64 arg)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct rec_cursor *cursor;
+	struct rec_event *event;
+	u32 buffer, place;
+	u64 now;
+
+	if (!(wanted & (1ULL << kind)) || cpu >= FL_MAX_CPUS)
+		return;
+	buffer = buffer_of[cpu];
+	cursor = bpf_map_lookup_elem(&cursors, &buffer);
+	if (!cursor) {
+		if (buffer == REC_ABSENT)
+			__sync_fetch_and_add(&lost_elsewhere, 1);
+		return;
+	}
+	if (!overwrite && cursor->head - cursor->tail >= nr_places - REC_MARGIN) {
+		__sync_fetch_and_add(&cursor->lost, 1);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	place = __sync_fetch_and_add(&cursor->head, 1) & (nr_places - 1);
+	place += buffer * nr_places;
+	event = bpf_map_lookup_elem(&events, &place);
+	if (!event)
+		return;
+	event->pid = pid;
+	event->kind = kind;
+	event->cpu = cpu;
+	event->arg = arg;
+	barrier();
+	event->time = now;
+}
+
+static __always_inline void record_name(u32 pid, const char *comm)
+{
+	u64 name[2] = {};
+
+	if (!(wanted & (1ULL << FL_TRACE_name)))
+		return;
+	bpf_probe_read_kernel_str(name, sizeof(name), comm);
+	record(FL_TRACE_name, pid, name[0]);
+	if (name[1])
+		record(FL_TRACE_name_rest, pid, name[1]);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(record_fork, struct task_struct *parent, struct task_struct *child)
+{
+	record(FL_TRACE_fork, child->pid, (u64)child->tgid << 32 | (u32)parent->pid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(record_exec, struct task_struct *p, pid_t old_pid)
+{
+	record(FL_TRACE_exec, p->pid, (u32)old_pid);
+	record_name(p->pid, p->comm);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(record_rename, struct task_struct *p, const char *comm)
+{
+	record_name(p->pid, comm);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(record_exit, struct task_struct *p)
+{
+	record(FL_TRACE_exit, p->pid, 0);
+	return 0;
+}
+
+static u32 cpu_of(struct task_struct *p)
+{
+	return p->thread_info.cpu;
+}
+
+/* Who runs here, which woke it unless an interrupt did, and for which CPU. */
+static u64 woken_by(struct task_struct *p)
+{
+	return (u64)cpu_of(p) << 32 | (u32)bpf_get_current_pid_tgid();
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(record_wakeup, struct task_struct *p)
+{
+	record(FL_TRACE_wakeup, p->pid, woken_by(p));
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(record_wakeup_new, struct task_struct *p)
+{
+	record(FL_TRACE_wakeup_new, p->pid, woken_by(p));
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(record_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	/* Preempted on its way to sleep, it is still runnable. */
+	u64 state = preempt ? 0 : prev_state;
+
+	record(FL_TRACE_switch, next->pid, state << 32 | (u32)prev->pid);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(record_migrate, struct task_struct *p, int dest)
+{
+	record(FL_TRACE_migrate, p->pid, (u64)cpu_of(p) << 32 | (u32)dest);
+	return 0;
+}
+
+SEC("tp_btf/cpu_idle")
+int BPF_PROG(record_idle, unsigned int state)
+{
+	if (state == (u32)-1)
+		record(FL_TRACE_idle_end, 0, 0);
+	else
+		record(FL_TRACE_idle, 0, state);
+	return 0;
+}
+
+SEC("tp_btf/cpu_frequency")
+int BPF_PROG(record_frequency, unsigned int khz, unsigned int cpu)
+{
+	record(FL_TRACE_frequency, 0, (u64)cpu << 32 | khz);
+	return 0;
+}
+
+/* The tasks that there are, by the PIDs of the kernel's own namespace. */
+SEC("iter/task")
+int record_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct rec_task task = {};
+	struct rq *rq;
+	u32 cpu;
+
+	if (!p)
+		return 0;
+	task.pid = p->pid;
+	task.tgid = p->tgid;
+	task.running_on = -1;
+	cpu = cpu_of(p);
+	rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	if (rq && rq->curr == p)
+		task.running_on = cpu;
+	bpf_probe_read_kernel_str(task.comm, sizeof(task.comm), p->comm);
+	bpf_seq_write(ctx->meta->seq, &task, sizeof(task));
+	return 0;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a trace says, as text for people.
+
+use super::analysis::{Analysis, CpuTimes, Wait};
+use super::Kind;
+use crate::foreign::Foreign;
+use crate::units::time;
+use hdrhistogram::Histogram;
+use std::fmt::{self, Display, Formatter};
+
+/// Who is shown of those that ran while a task waited.
+const SHOWN: usize = 4;
+
+fn share(part: u64, all: u64) -> f64 {
+    100.0 * part as f64 / all.max(1) as f64
+}
+
+fn waits(f: &mut Formatter, what: &str, waits: &Histogram<u64>) -> fmt::Result {
+    if waits.is_empty() {
+        return writeln!(f, "  {what:<12} none");
+    }
+    let at = |share| time(waits.value_at_quantile(share));
+    writeln!(
+        f,
+        "  {what:<12} {} waits: median {}, p90 {}, p99 {}, longest {}",
+        waits.len(),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        time(waits.max())
+    )
+}
+
+/// A task's name, or what there is instead, and its PID.
+fn task(pid: u32, name: &Foreign) -> String {
+    match (pid, name.is_empty()) {
+        (0, _) => "idle".into(),
+        (_, true) => format!("task {pid}"),
+        _ => format!("{name} ({pid})"),
+    }
+}
+
+impl Analysis {
+    fn line(f: &mut Formatter, id: &str, cpu: &CpuTimes, elapsed: u64) -> fmt::Result {
+        write!(
+            f,
+            "  {id:<5} {:>5.1}% busy {:>5.1}% idle",
+            share(cpu.busy, elapsed),
+            share(cpu.idle, elapsed)
+        )?;
+        if cpu.unknown > 0 {
+            write!(f, " {:>5.1}% unknown", share(cpu.unknown, elapsed))?;
+        }
+        writeln!(f, "  {} switches, {} wake-ups", cpu.switches, cpu.wakeups)
+    }
+
+    fn wait(f: &mut Formatter, wait: &Wait) -> fmt::Result {
+        writeln!(
+            f,
+            "  {} waited {} on CPU {} after it was {}, from {} on",
+            task(wait.pid, &wait.name),
+            time(wait.ns),
+            wait.cpu,
+            if wait.woken { "woken" } else { "preempted" },
+            time(wait.at)
+        )?;
+        for (pid, name, ns) in wait.meanwhile.iter().take(SHOWN) {
+            writeln!(f, "    {} ran {}", task(*pid, name), time(*ns))?;
+        }
+        let others = wait.meanwhile.len().saturating_sub(SHOWN);
+        if others > 0 {
+            writeln!(f, "    and {others} others")?;
+        }
+        if wait.meanwhile.is_empty() {
+            writeln!(f, "    nobody ran there meanwhile")?;
+        }
+        Ok(())
+    }
+
+    /// How often this kind of event is in the trace.
+    fn count(&self, kind: Kind) -> u64 {
+        self.kinds.get(&(kind as u16)).copied().unwrap_or(0)
+    }
+}
+
+impl Display for Analysis {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let scheduler = match &self.head.scheduler {
+            Some(name) => format!("the scheduler {name}"),
+            None => "the kernel's own scheduler".into(),
+        };
+        writeln!(
+            f,
+            "{} events in {} under {scheduler}",
+            self.events,
+            time(self.elapsed)
+        )?;
+        if self.lost > 0 {
+            writeln!(f, "{} events are missing: see --buffer", self.lost)?;
+        }
+        if self.overwritten > 0 {
+            let over = self.overwritten;
+            writeln!(f, "{over} older events made room for these")?;
+        }
+        if !self.is_whole {
+            writeln!(
+                f,
+                "the file has no end: its recorder was killed, or the disk was full"
+            )?;
+        }
+        let traced = |kind: Kind| self.head.wanted.iter().any(|name| name == kind.name());
+        for (kind, what) in [
+            (Kind::Switch, "how CPUs spent their time"),
+            (Kind::Wakeup, "waits after wake-ups"),
+        ] {
+            if !traced(kind) {
+                writeln!(f, "without events `{}`: {what} is not known", kind.name())?;
+            }
+        }
+        writeln!(f, "\nCPUs")?;
+        let mut all = CpuTimes::default();
+        for (id, cpu) in &self.cpus {
+            Self::line(f, &id.to_string(), cpu, self.elapsed)?;
+            all.busy = all.busy.saturating_add(cpu.busy);
+            all.idle = all.idle.saturating_add(cpu.idle);
+            all.unknown = all.unknown.saturating_add(cpu.unknown);
+            all.switches += cpu.switches;
+            all.wakeups += cpu.wakeups;
+        }
+        let elapsed = self.elapsed.saturating_mul(self.cpus.len() as u64);
+        Self::line(f, "all", &all, elapsed)?;
+        writeln!(f, "\nWaits for a CPU")?;
+        waits(f, "woken", &self.wake_waits)?;
+        waits(f, "preempted", &self.preempted_waits)?;
+        if self.uncounted > 0 {
+            let n = self.uncounted;
+            writeln!(
+                f,
+                "  {n} were not counted, since events are missing in them"
+            )?;
+        }
+        writeln!(f, "\nTasks")?;
+        writeln!(
+            f,
+            "  {} forks, {} exec, {} exits, {} migrations",
+            self.count(Kind::Fork),
+            self.count(Kind::Exec),
+            self.count(Kind::Exit),
+            self.count(Kind::Migrate)
+        )?;
+        writeln!(f, "\nSpeed of the CPUs that tasks were woken for")?;
+        if self.speeds_known {
+            let all = self.by_speed.iter().sum();
+            for (eighth, n) in self.by_speed.iter().enumerate().rev() {
+                if *n > 0 {
+                    let (from, to) = (eighth as f64 * 12.5, (eighth + 1) as f64 * 12.5);
+                    let share = share(*n, all);
+                    writeln!(f, "  {from:>4.1} .. {to:>5.1}%  {n} wake-ups ({share:.1}%)")?;
+                }
+            }
+            writeln!(
+                f,
+                "  frequency inversions: {} wake-ups for a slower CPU than one that went idle within 1 ms",
+                self.inversions
+            )?;
+        } else {
+            writeln!(f, "  not known: capacities are equal, no frequency changed")?;
+        }
+        writeln!(f, "\nLongest waits")?;
+        self.longest.iter().try_for_each(|wait| Self::wait(f, wait))
+    }
+}

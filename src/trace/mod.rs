@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Traces: what the scheduler in charge did, event by event. `record` writes them with
+//! bpf/record.bpf.c, `analyze` and `export` read them; docs/TRACE.md describes the file.
+//! All but `ring` is pure, so that tests can feed it any bytes.
+//!
+//! - `kinds`: the table bpf/events.h.
+//! - `ring`: the buffers that the BPF side fills, mapped.
+//! - `format`: head, chunks and events as bytes.
+//! - `writer`, `reader`: a file as it grows, and merged by time.
+//! - `analysis`: what the events say of CPUs, waits and wake-ups.
+//! - `analysis_text`: the same for people.
+
+pub mod analysis;
+mod analysis_text;
+pub mod format;
+mod kinds;
+pub mod reader;
+pub mod ring;
+pub mod writer;
+
+pub use kinds::Kind;

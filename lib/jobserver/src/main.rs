@@ -15,7 +15,7 @@ mod pool;
 mod token_server;
 
 use anyhow::{bail, ensure, Context, Result};
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use command::{take_jobs, Jobs, Tool};
 use forwarding::Signals;
 use makeflags::Auth;
@@ -70,6 +70,9 @@ struct Arguments {
     /// Says how many jobs there are, whenever that changes
     #[arg(long, short)]
     verbose: bool,
+    /// Prints the manual page
+    #[arg(long, hide = true, exclusive = true)]
+    manual: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -118,6 +121,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<u8> {
+    if arguments.manual {
+        let page = clap_mangen::Man::new(Arguments::command());
+        page.render(&mut std::io::stdout()).context("stdout")?;
+        return Ok(0);
+    }
     let policy = Policy {
         overcommit: arguments.overcommit,
         most: pool::MOST,

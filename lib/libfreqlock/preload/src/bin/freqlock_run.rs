@@ -2,7 +2,7 @@
 //! freqlock-run: runs a program on libfreqlock's locks.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -35,6 +35,9 @@ struct Args {
     /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    /// Prints the manual page
+    #[arg(long, hide = true, exclusive = true)]
+    manual: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -109,6 +112,10 @@ fn preload(library: &Path) -> Result<OsString, String> {
 }
 
 fn run(args: Args) -> Result<(), (String, u8)> {
+    if args.manual {
+        let page = clap_mangen::Man::new(Args::command());
+        return (page.render(&mut std::io::stdout())).map_err(|error| (error.to_string(), 1));
+    }
     let library = find_library(args.library).map_err(|error| (error, 2))?;
     let mut command = Command::new(&args.command[0]);
     command

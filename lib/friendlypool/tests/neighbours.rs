@@ -77,26 +77,21 @@ fn the_page_is_followed_up_and_down_and_a_stale_one_is_not() {
     page.write_all_at(&1u32.to_ne_bytes(), 64 + 24 + 12)
         .unwrap();
     assert!(becomes(&pool, |active| active == 1));
+    // By /proc, the overcommit makes 2 workers of what there is.
+    let start = || {
+        let pool = PoolBuilder::default().workers(2).overcommit(50.0);
+        pool.page(&at).build().unwrap()
+    };
     for bad in [0, 8] {
-        // Of another kind, then stale: CPUs by /proc, of which the overcommit makes 2 workers.
-        let pool = PoolBuilder::default()
-            .workers(2)
-            .overcommit(50.0)
-            .page(&at)
-            .build()
-            .unwrap();
+        // Of another kind, then stale.
+        let pool = start();
         let before = publish(&at, 1);
         assert!(becomes(&pool, |active| active == 1), "a good page");
         before
             .write_all_at(&[0; 8], if bad == 0 { 0 } else { 16 })
             .unwrap();
         drop(pool);
-        let pool = PoolBuilder::default()
-            .workers(2)
-            .overcommit(50.0)
-            .page(&at)
-            .build()
-            .unwrap();
+        let pool = start();
         assert!(!becomes_within_looks(&pool), "a page that is none");
     }
 }

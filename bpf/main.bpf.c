@@ -117,7 +117,7 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	bool wakee = cctx->wakee;
-	u64 now, head, ran, left = 0, keep;
+	u64 now, head, ran, left = 0, rest = 0, keep;
 	struct task_ctx *tctx;
 	bool alone = false;
 
@@ -174,19 +174,27 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 		take_any(cpu);
 		return;
 	}
-	if (tctx && tctx->run_start)
+	if (tctx && tctx->run_start) {
 		vtime_run(tctx, now);
-	/* The task that preempts @prev is not to wait for another one that comes in its stead. */
-	if (!wakee && fl_balance(cpu, now, tctx ? tctx->served : 0))
+		ran = elapsed(tctx->run_start, now);
+		left = request_left(tctx->request, ran, fl_slice(tctx));
+		/* Cut short by a kick that was meant for the task before it. */
+		if (left && !wakee)
+			rest = ran < cctx->running_rest ? cctx->running_rest - ran : 0;
+	}
+	/*
+	 * Neither the task that preempts @prev nor @prev in the midst of its turn is to wait for
+	 * another one that comes in its stead.
+	 */
+	if (!wakee && !left && fl_balance(cpu, now, tctx ? tctx->served : 0))
 		return;
 	head = fl_head_deadline(cpu);
 	if (tctx && tctx->run_start) {
-		ran = elapsed(tctx->run_start, now);
-		left = request_left(tctx->request, ran, fl_slice(tctx)) ?: fl_slice(tctx);
+		left = left ?: fl_slice(tctx);
 		tctx->request = ran + left;
 	}
 	if (left && head != FL_NONE) {
-		tctx->deadline = vtime_deadline(tctx->vtime, 0, left, tctx->weight);
+		tctx->deadline = vtime_deadline(tctx->vtime, rest, left, tctx->weight);
 		if (fl_holds(tctx))
 			tctx->deadline = fl_hold_deadline(tctx, fl_self(prev, tctx), cpu, now);
 		/* An idle one that is preempted gives way, whatever it is owed. */

@@ -4,6 +4,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables shared with the scripts
 
 virtme_version=1.42
+perfetto_version=0.59.1
+protobuf_version=7.36.2
 
 # Debian 12's QEMU 7.2 crashes guests under TCG when the kernel patches static
 # keys, which is what enabling a scheduler does.
@@ -102,18 +104,33 @@ make_tools() {
     done
 }
 
-# A folder of Python modules, not a virtual environment: those cannot be moved.
-# The environment is only there for its pip, which Debian has no other way.
-make_virtme() {
+# modules DIR PACKAGE==VERSION...: Python modules from PyPI in DIR/modules, not a virtual
+# environment: those cannot be moved. The environment is only there for its pip, which
+# Debian has no other way.
+modules() {
     local dir=$1
+    shift
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
         die "python3 with its venv module is missing: run scripts/setup vm"
     if ! python3 -m venv "$dir/venv" >&2 ||
         ! "$dir/venv/bin/pip" --quiet --disable-pip-version-check install \
-            --target "$dir/modules" "virtme-ng==$virtme_version" >&2; then
-        die "cannot install virtme-ng $virtme_version from PyPI into $cache"
+            --target "$dir/modules" "$@" >&2; then
+        die "cannot install $* from PyPI into $cache"
     fi
     rm -rf "$dir/venv"
+}
+
+make_virtme() { modules "$1" "virtme-ng==$virtme_version"; }
+
+# Perfetto's definitions of its format, to check what is written for it.
+make_perfetto() { modules "$1" --no-deps "perfetto==$perfetto_version" "protobuf==$protobuf_version"; }
+
+perfetto_modules=$cache/perfetto-$perfetto_version/modules
+
+prepare_perfetto() {
+    [[ ! -d $perfetto_modules ]] || return 0
+    say "fetching Perfetto's definitions $perfetto_version"
+    cached "$cache/perfetto-$perfetto_version" make_perfetto
 }
 
 virtme_run() {

@@ -1,48 +1,81 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock export`: the events of a trace, for other programs.
 
+use super::trace_files;
 use crate::foreign;
 use crate::output;
 use crate::trace::format::Head;
-use crate::trace::reader::{Item, Trace};
+use crate::trace::perfetto::{self, Failed};
+use crate::trace::reader::Item;
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// What is printed at a time, bytes.
 const PART: usize = 1 << 16;
 
-/// Print the events of a trace as CSV, by time
+/// Write the events of a trace as CSV, or for Perfetto
 ///
 /// FILE is of `scx_freqlock record`; what `low` and `high` hold of each event, docs/TRACE.md
-/// says. A gap is where events of the CPU are missing.
+/// says. In CSV a gap is where events of the CPU are missing. Perfetto's file is for
+/// ui.perfetto.dev and its trace_processor.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("form").required(true))]
 pub struct ExportArgs {
-    /// Comma-separated values, with a line of names first
-    #[arg(long, required = true)]
+    /// Comma-separated values by time, with a line of names first
+    #[arg(long, group = "form")]
     pub csv: bool,
+
+    /// Perfetto's protobuf: switches, wake-ups, frequencies, names of tasks
+    #[arg(long, group = "form")]
+    pub perfetto: bool,
 
     /// The trace
     pub file: PathBuf,
+
+    /// The file to write, for its owner alone [default: standard output]
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
 }
 
-/// Reads it and prints.
+/// Reads it and writes.
 pub fn print(args: &ExportArgs) -> Result<()> {
-    let cannot = || format!("cannot read {}", foreign::path(&args.file));
-    let file = File::open(&args.file).with_context(cannot)?;
-    let trace = Trace::open(BufReader::new(file)).with_context(cannot)?;
+    match (args.perfetto, &args.output) {
+        (false, None) => csv(&args.file, |text| Ok(output::print(text)?)),
+        (false, Some(to)) => trace_files::write(&args.file, to, |out| {
+            csv(&args.file, |text| {
+                out.write_all(text.as_bytes())
+                    .with_context(|| trace_files::cannot_write(to))
+            })
+        }),
+        (true, None) => trace_files::write_out(|out| perfetto(&args.file, out, "standard output")),
+        (true, Some(to)) => trace_files::write(&args.file, to, |out| {
+            perfetto(&args.file, out, &foreign::path(to))
+        }),
+    }
+}
+
+fn perfetto(file: &Path, out: &mut impl Write, to: &str) -> Result<()> {
+    let trace = trace_files::open(file)?;
+    perfetto::write(trace, out).map_err(|failed| match failed {
+        Failed::Read(why) => anyhow::Error::new(why).context(trace_files::cannot_read(file)),
+        Failed::Write(why) => anyhow::Error::new(why).context(format!("cannot write {to}")),
+    })
+}
+
+fn csv(file: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let trace = trace_files::open(file)?;
     let head = trace.head.clone();
     let mut text = String::from("time_ns,cpu,event,pid,low,high\n");
     trace.replay(|item| -> Result<()> {
         text += &line(&head, item);
         if text.len() >= PART {
-            output::print(&text)?;
+            take(&text)?;
             text.clear();
         }
         Ok(())
     })?;
-    Ok(output::print(&text)?)
+    take(&text)
 }
 
 fn line(head: &Head, item: Item) -> String {

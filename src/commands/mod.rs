@@ -13,3 +13,4 @@ pub mod lock_table;
 pub mod status;
 pub mod task_table;
 pub mod top;
+mod trace_files;

@@ -7,6 +7,7 @@
 
 use super::format::{Cpu as Described, Event, Head};
 use super::reader::{Error, Item, Trace};
+use super::task_names::MAX_PID;
 use super::Kind;
 use crate::foreign::Foreign;
 use hdrhistogram::Histogram;
@@ -21,8 +22,6 @@ const RUNS: usize = 64;
 const WAITS: usize = 5;
 /// Full capacity.
 const FULL: u64 = 1024;
-/// PIDs are below on all kernels.
-const MAX_PID: u32 = 1 << 22;
 /// TASK_DEAD of the kernel.
 const DEAD: u32 = 0x80;
 

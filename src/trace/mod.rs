@@ -7,6 +7,8 @@
 //! - `ring`: the buffers that the BPF side fills, mapped.
 //! - `format`: head, chunks and events as bytes.
 //! - `writer`, `reader`: a file as it grows, and merged by time.
+//! - `task_names`: what tasks are called, as events go by.
+//! - `perfetto`: a trace in Perfetto's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
 
@@ -14,8 +16,10 @@ pub mod analysis;
 mod analysis_text;
 pub mod format;
 mod kinds;
+pub mod perfetto;
 pub mod reader;
 pub mod ring;
+mod task_names;
 pub mod writer;
 
 pub use kinds::Kind;

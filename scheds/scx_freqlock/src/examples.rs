@@ -215,17 +215,25 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "scx_freqlock-analyze",
-        &[(
-            "scx_freqlock analyze make.trace",
-            "Time of CPUs, waits, wake-ups by speed, and the longest waits.",
-        )],
+        &[
+            (
+                "scx_freqlock analyze make.trace",
+                "Time of CPUs, waits, wake-ups by speed, and the longest waits.",
+            ),
+        ],
     ),
     (
         "scx_freqlock-export",
-        &[(
-            "scx_freqlock export --csv make.trace",
-            "For a spreadsheet, or a script.",
-        )],
+        &[
+            (
+                "scx_freqlock export --csv make.trace",
+                "For a spreadsheet, or a script.",
+            ),
+            (
+                "scx_freqlock export --perfetto make.trace -o make.pftrace",
+                "For Perfetto's viewer and its SQL.",
+            ),
+        ],
     ),
     (
         "scx_freqlock-cost",

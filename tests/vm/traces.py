@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Make traces as docs/TRACE.md describes them, without the program that records.
+
+usage: traces.py FILE small | load CPUS EVENTS | empty
+
+`small` is a trace of two CPUs whose events are in SMALL below, with names that are hostile to
+pages and terminals; `load` one of tasks that run, sleep and wake each other, always the
+same; `empty` has no events.
+"""
+
+import json
+import random
+import struct
+import sys
+import zlib
+
+KINDS = ["fork", "exec", "exit", "wakeup", "wakeup-new", "switch", "migrate", "idle", "idle-end",
+         "frequency", "name", "name-rest"]
+NUMBER = {name: number for number, name in enumerate(KINDS)}
+EVENT = struct.Struct("<QIHHII")
+CHUNK = 8192
+BEGIN = 1_000_000_000
+
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\x1b[31m\u202e&\"'"
+
+# Time in us after BEGIN, CPU, event, PID, low, high.
+SMALL = [
+    (0, 0, "switch", 100, 0, 0),
+    (100, 0, "wakeup", 101, 100, 1),
+    (150, 1, "idle-end", 0, 0, 0),
+    (160, 1, "switch", 101, 0, 0),
+    (200, 1, "frequency", 0, 3_000_000, 1),
+    (400, 0, "fork", 102, 100, 102),
+    (410, 0, "wakeup-new", 102, 100, 0),
+    (500, 0, "switch", 102, 100, 0),
+    (510, 0, "name", 102, 0x6c3c6362, 0x3e69),
+    (900, 0, "exit", 102, 0, 0),
+    (950, 0, "switch", 100, 102, 0x80),
+    (1200, 1, "switch", 0, 101, 1),
+    (1210, 1, "idle", 0, 2, 0),
+    (1500, 0, "migrate", 100, 1, 0),
+    (1600, 1, "idle-end", 0, 0, 0),
+    (1700, 0, "switch", 0, 100, 1),
+    (1800, 1, "switch", 100, 0, 0),
+]
+
+
+def zstd(data):
+    """A frame of zstd that is not compressed."""
+    out = [struct.pack("<IBI", 0xFD2FB528, 0xA0, len(data))]
+    parts = [data[at : at + (1 << 17)] for at in range(0, len(data), 1 << 17)] or [b""]
+    for number, part in enumerate(parts):
+        last = number + 1 == len(parts)
+        out += [struct.pack("<I", len(part) << 3 | last)[:3], part]
+    return b"".join(out)
+
+
+def chunk(tag, cpu, number, content):
+    head = struct.pack("<4sHHQII", tag, cpu, 0, number, len(content), 0)
+    return head + struct.pack("<II", zlib.crc32(head + content), 0) + content
+
+
+def head_of(cpus, tasks, **others):
+    head = {"clock": "CLOCK_MONOTONIC", "begin_ns": BEGIN, "begin_utc_s": 1_700_000_000, "release": "6.18.0",
+            "scheduler": None, "overwrite": False, "events": KINDS, "wanted": KINDS, "cpus": cpus, "tasks": tasks}
+    return head | others
+
+
+def write(path, head, events, end_ns):
+    """`events` are by time: (ns, CPU, number of kind, PID, low, high)."""
+    lanes = {cpu["id"]: bytearray() for cpu in head["cpus"]}
+    text = json.dumps(head).encode()
+    with open(path, "wb") as out:
+        out.write(b"FLTRACE\n" + struct.pack("<III", 1, len(text), zlib.crc32(text)) + text)
+
+        def put(cpu):
+            content = zstd(bytes(lanes[cpu]))
+            out.write(chunk(b"EVNT", cpu, len(lanes[cpu]) // EVENT.size, content))
+            lanes[cpu].clear()
+
+        for time, cpu, kind, pid, low, high in events:
+            lane = lanes[cpu]
+            lane += EVENT.pack(time, pid, kind, cpu, low, high)
+            if len(lane) == CHUNK * EVENT.size:
+                put(cpu)
+        for cpu, lane in lanes.items():
+            if lane:
+                put(cpu)
+        end = {"end_ns": end_ns, "lost": [], "overwritten": [], "elsewhere": 0, "recursion": 0}
+        out.write(chunk(b"END\n", 0, 0, json.dumps(end).encode()))
+
+
+def cpu(number, khz=1_000_000):
+    return {"id": number, "capacity": 1024, "max_khz": 4_000_000, "khz": khz, "running": 0}
+
+
+def task(pid, name):
+    return {"pid": pid, "tgid": pid, "name": name}
+
+
+def small(path, **others):
+    tasks = [task(100, HOSTILE), task(101, "make")]
+    events = [(BEGIN + us * 1000, on, NUMBER[kind], pid, low, high) for us, on, kind, pid, low, high in SMALL]
+    write(path, head_of([cpu(0, 4_000_000), cpu(1)], tasks, **others), events, BEGIN + 2_000_000)
+
+
+def load_events(cpus, count):
+    """Tasks that run for 20 to 400 us, sleep, and wake another one; 16 for each CPU."""
+    rng = random.Random(1)
+    clock, running, khz = [BEGIN] * cpus, [0] * cpus, [1_000_000] * cpus
+    switch, wakeup, frequency = NUMBER["switch"], NUMBER["wakeup"], NUMBER["frequency"]
+    made = 0
+    while made < count:
+        on = min(range(cpus), key=clock.__getitem__)
+        now = clock[on]
+        before = running[on]
+        after = 0 if before and rng.random() < 0.4 else 1000 + on * 16 + rng.randrange(16)
+        if after == before:
+            after = 0
+        yield now, on, switch, after, before, 1 if before else 0
+        running[on] = after
+        made += 1
+        if after and made < count:
+            yield now + 1000, on, wakeup, 1000 + rng.randrange(cpus * 16), after, rng.randrange(cpus)
+            made += 1
+        if rng.random() < 0.05 and made < count:
+            khz[on] = rng.choice((800_000, 1_600_000, 2_400_000, 3_200_000, 4_000_000))
+            yield now + 2000, on, frequency, 0, khz[on], on
+            made += 1
+        clock[on] = now + rng.randrange(20_000, 400_000)
+
+
+def main():
+    path, what = sys.argv[1], sys.argv[2]
+    if what == "small":
+        small(path)
+    elif what == "empty":
+        write(path, head_of([], []), [], BEGIN)
+    else:
+        cpus, count = int(sys.argv[3]), int(sys.argv[4])
+        tasks = [task(1000 + number, f"load/{number // 16}") for number in range(cpus * 16)]
+        write(path, head_of([cpu(number) for number in range(cpus)], tasks), load_events(cpus, count), BEGIN)
+
+
+if __name__ == "__main__":
+    main()

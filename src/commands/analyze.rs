@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock analyze`: what a trace says, as text.
 
-use crate::foreign;
+use super::trace_files;
 use crate::output;
 use crate::trace::analysis::Analysis;
-use crate::trace::reader::Trace;
+use crate::trace::comparison::Comparison;
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Print what a trace says: time of CPUs, waits, wake-ups by speed
 ///
@@ -17,14 +15,25 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct AnalyzeArgs {
     /// The trace
-    pub file: PathBuf,
+    #[arg(required_unless_present = "diff")]
+    pub file: Option<PathBuf>,
+
+    /// Print the figures of two traces beside each other, with the change from A to B
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "file")]
+    pub diff: Vec<PathBuf>,
 }
 
 /// Reads it and prints.
 pub fn print(args: &AnalyzeArgs) -> Result<()> {
-    let cannot = || format!("cannot read {}", foreign::path(&args.file));
-    let file = File::open(&args.file).with_context(cannot)?;
-    let trace = Trace::open(BufReader::new(file)).with_context(cannot)?;
-    let analysis = Analysis::of(trace).with_context(cannot)?;
-    Ok(output::print(analysis.to_string())?)
+    if let [a, b] = &args.diff[..] {
+        let (a, b) = (&of(a)?, &of(b)?);
+        return Ok(output::print(Comparison { a, b }.to_string())?);
+    }
+    let file = args.file.as_deref().context("no trace is named")?;
+    Ok(output::print(of(file)?.to_string())?)
+}
+
+fn of(file: &Path) -> Result<Analysis> {
+    let trace = trace_files::open(file)?;
+    Analysis::of(trace).with_context(|| trace_files::cannot_read(file))
 }

@@ -11,7 +11,7 @@ use std::fmt::{self, Display, Formatter};
 /// Who is shown of those that ran while a task waited.
 const SHOWN: usize = 4;
 
-fn share(part: u64, all: u64) -> f64 {
+pub(super) fn share(part: u64, all: u64) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }
 
@@ -78,35 +78,33 @@ impl Analysis {
     }
 
     /// How often this kind of event is in the trace.
-    fn count(&self, kind: Kind) -> u64 {
+    pub(super) fn count(&self, kind: Kind) -> u64 {
         self.kinds.get(&(kind as u16)).copied().unwrap_or(0)
     }
-}
 
-impl Display for Analysis {
-    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+    /// How much of what it is, as a line.
+    pub(super) fn title(&self) -> String {
         let scheduler = match &self.head.scheduler {
             Some(name) => format!("the scheduler {name}"),
             None => "the kernel's own scheduler".into(),
         };
-        writeln!(
-            f,
-            "{} events in {} under {scheduler}",
-            self.events,
-            time(self.elapsed)
-        )?;
+        let elapsed = time(self.elapsed);
+        format!("{} events in {elapsed} under {scheduler}", self.events)
+    }
+
+    /// What its figures do not know, a line each.
+    pub(super) fn caveats(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         if self.lost > 0 {
-            writeln!(f, "{} events are missing: see --buffer", self.lost)?;
+            lines.push(format!("{} events are missing: see --buffer", self.lost));
         }
         if self.overwritten > 0 {
             let over = self.overwritten;
-            writeln!(f, "{over} older events made room for these")?;
+            lines.push(format!("{over} older events made room for these"));
         }
         if !self.is_whole {
-            writeln!(
-                f,
-                "the file has no end: its recorder was killed, or the disk was full"
-            )?;
+            let line = "the file has no end: its recorder was killed, or the disk was full";
+            lines.push(line.into());
         }
         let traced = |kind: Kind| self.head.wanted.iter().any(|name| name == kind.name());
         for (kind, what) in [
@@ -114,21 +112,39 @@ impl Display for Analysis {
             (Kind::Wakeup, "waits after wake-ups"),
         ] {
             if !traced(kind) {
-                writeln!(f, "without events `{}`: {what} is not known", kind.name())?;
+                let kind = kind.name();
+                lines.push(format!("without events `{kind}`: {what} is not known"));
             }
         }
-        writeln!(f, "\nCPUs")?;
+        lines
+    }
+
+    /// Of all CPUs.
+    pub(super) fn all_cpus(&self) -> CpuTimes {
         let mut all = CpuTimes::default();
-        for (id, cpu) in &self.cpus {
-            Self::line(f, &id.to_string(), cpu, self.elapsed)?;
+        for cpu in self.cpus.values() {
             all.busy = all.busy.saturating_add(cpu.busy);
             all.idle = all.idle.saturating_add(cpu.idle);
             all.unknown = all.unknown.saturating_add(cpu.unknown);
             all.switches += cpu.switches;
             all.wakeups += cpu.wakeups;
         }
+        all
+    }
+}
+
+impl Display for Analysis {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        writeln!(f, "{}", self.title())?;
+        for caveat in self.caveats() {
+            writeln!(f, "{caveat}")?;
+        }
+        writeln!(f, "\nCPUs")?;
+        for (id, cpu) in &self.cpus {
+            Self::line(f, &id.to_string(), cpu, self.elapsed)?;
+        }
         let elapsed = self.elapsed.saturating_mul(self.cpus.len() as u64);
-        Self::line(f, "all", &all, elapsed)?;
+        Self::line(f, "all", &self.all_cpus(), elapsed)?;
         writeln!(f, "\nWaits for a CPU")?;
         waits(f, "woken", &self.wake_waits)?;
         waits(f, "preempted", &self.preempted_waits)?;

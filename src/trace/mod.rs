@@ -11,9 +11,11 @@
 //! - `perfetto`: a trace in Perfetto's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
+//! - `comparison`: the same of two traces, with the change.
 
 pub mod analysis;
 mod analysis_text;
+pub mod comparison;
 pub mod format;
 mod kinds;
 pub mod perfetto;

@@ -220,6 +220,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "scx_freqlock analyze make.trace",
                 "Time of CPUs, waits, wake-ups by speed, and the longest waits.",
             ),
+            (
+                "scx_freqlock analyze --diff eevdf.trace auto.trace",
+                "The figures of two traces beside each other, with the change.",
+            ),
         ],
     ),
     (

@@ -14,3 +14,4 @@ pub mod status;
 pub mod task_table;
 pub mod top;
 mod trace_files;
+pub mod trace_page;

@@ -74,11 +74,7 @@ struct Cpu {
 impl Cpu {
     /// 0..1024 of the fastest at its best, as far as that is known.
     fn speed(&self) -> u64 {
-        let capacity = u64::from(self.described.capacity.unwrap_or(FULL as u32));
-        match (self.khz, self.described.max_khz) {
-            (Some(now), Some(max)) if max > 0 => capacity * u64::from(now) / u64::from(max),
-            _ => capacity,
-        }
+        self.described.speed(self.khz)
     }
 }
 

@@ -127,6 +127,18 @@ pub struct Cpu {
     pub running: Option<u32>,
 }
 
+impl Cpu {
+    /// Speed at this frequency, 0..1024 of the fastest CPU at its best, as far as that is known.
+    pub fn speed(&self, khz: Option<u32>) -> u64 {
+        const FULL: u32 = 1024;
+        let capacity = u64::from(self.capacity.unwrap_or(FULL));
+        match (khz, self.max_khz) {
+            (Some(now), Some(max)) if max > 0 => capacity * u64::from(now) / u64::from(max),
+            _ => capacity,
+        }
+    }
+}
+
 /// A task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {

@@ -11,6 +11,7 @@
 //! - `perfetto`: a trace in Perfetto's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
+//! - `viewer`: a trace as a page of HTML.
 //! - `comparison`: the same of two traces, with the change.
 
 pub mod analysis;
@@ -22,6 +23,7 @@ pub mod perfetto;
 pub mod reader;
 pub mod ring;
 mod task_names;
+pub mod viewer;
 pub mod writer;
 
 pub use kinds::Kind;

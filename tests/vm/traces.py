@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make traces as docs/TRACE.md describes them, without the program that records.
 
-usage: traces.py FILE small | load CPUS EVENTS | empty
+usage: traces.py FILE small | load CPUS EVENTS | far | empty
 
 `small` is a trace of two CPUs whose events are in SMALL below, with names that are hostile to
 pages and terminals; `load` one of tasks that run, sleep and wake each other, always the
-same; `empty` has no events.
+same; `far` has two events that are 10 s apart; `empty` has none.
 """
 
 import json
@@ -135,6 +135,9 @@ def main():
     path, what = sys.argv[1], sys.argv[2]
     if what == "small":
         small(path)
+    elif what == "far":
+        events = [(BEGIN, 0, NUMBER["switch"], 7, 0, 0), (BEGIN + 10**10, 0, NUMBER["switch"], 0, 7, 1)]
+        write(path, head_of([cpu(0)], [task(7, "far")]), events, BEGIN + 2 * 10**10)
     elif what == "empty":
         write(path, head_of([], []), [], BEGIN)
     else:

@@ -240,6 +240,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "scx_freqlock-view",
+        &[(
+            "scx_freqlock view make.trace -o make.html",
+            "A page for a browser, with all that was recorded.",
+        )],
+    ),
+    (
         "scx_freqlock-cost",
         &[(
             "scx_freqlock cost -- make -j4",

@@ -24,7 +24,7 @@ use clap::Parser;
 use crossbeam::channel::Receiver;
 use freqlock::commands::{
     analyze, context_table, cpus_table, export, knob_table, live_knobs, lock_table, status,
-    task_table, top,
+    task_table, top, trace_page,
 };
 use freqlock::context::{self, InForce};
 use freqlock::ending::Ending;
@@ -109,6 +109,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Record(opts)) => return Ok(record_command::run(opts)?.into()),
         Some(Command::Analyze(args)) => analyze::print(args)?,
         Some(Command::Export(args)) => export::print(args)?,
+        Some(Command::View(args)) => trace_page::make(args)?,
         Some(Command::Cost(opts)) => return Ok(cost_command::run(opts)?.into()),
         Some(Command::Run(opts)) => return Ok(run_command::run(opts)?.into()),
         Some(Command::Counters(format)) => {

@@ -19,6 +19,7 @@ use freqlock::commands::live_knobs::{AdaptArgs, ExplainArgs, GetArgs, SetArgs};
 use freqlock::commands::lock_table::LocksArgs;
 use freqlock::commands::task_table::ReportArgs;
 use freqlock::commands::top::TopArgs;
+use freqlock::commands::trace_page::ViewArgs;
 use freqlock::control;
 use freqlock::freq::Source;
 use freqlock::interval;
@@ -123,6 +124,7 @@ pub enum Command {
     Record(RecordOpts),
     Analyze(AnalyzeArgs),
     Export(ExportArgs),
+    View(ViewArgs),
     /// Run a command: what the scheduler took meanwhile
     ///
     /// That is the time of the BPF programs of the sched_ext scheduler in charge, ours or

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_freqlock view`: a trace as a page, for a browser.
+
+use super::trace_files;
+use crate::foreign;
+use crate::output;
+use crate::trace::viewer::{self, Failed};
+use anyhow::Result;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Make a page of a trace that a browser shows: CPUs over time, by speed, task or load
+///
+/// The page is one file that needs no network. It zooms from all of the trace to single
+/// events, finds events, follows a task across CPUs, and tells the time between two points.
+/// FILE is of `scx_freqlock record`.
+#[derive(Debug, clap::Args)]
+pub struct ViewArgs {
+    /// The trace
+    pub file: PathBuf,
+
+    /// The page to write, for its owner alone [default: FILE.html]
+    #[arg(short, long, value_name = "PAGE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Reads it and writes.
+pub fn make(args: &ViewArgs) -> Result<()> {
+    let trace = trace_files::open(&args.file)?;
+    let to = args.output.clone().unwrap_or_else(|| {
+        let mut name = OsString::from(&args.file);
+        name.push(".html");
+        name.into()
+    });
+    let mut done = None;
+    trace_files::write(&args.file, &to, |out| {
+        let written = viewer::write(trace, out).map_err(|failed| match failed {
+            Failed::Write(why) => anyhow::Error::new(why).context(trace_files::cannot_write(&to)),
+            failed => anyhow::Error::new(failed).context(trace_files::cannot_read(&args.file)),
+        })?;
+        done = Some(written);
+        Ok(())
+    })?;
+    if let Some(done) = done {
+        output::say(format_args!(
+            "{} events of {} CPUs are in {}: open it in a browser",
+            done.events,
+            done.cpus,
+            foreign::path(&to)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A trace as one page of HTML that needs nothing else: `scx_freqlock view`.
+//!
+//! - `lanes`: the events by CPU, as columns.
+//! - `tiles`: levels of detail, for where there are too many events to be drawn.
+//! - `html`: both and the names, packed, in a page.
+//! - page.html, page.css and the scripts are what is the same in each page; views/ has what
+//!   the page can show, as data.
+
+mod html;
+mod lanes;
+mod tiles;
+
+use super::reader::{Error, Trace};
+use lanes::Builder;
+use std::io::{self, Read, Seek, Write};
+
+/// What a browser can hold: some 40 bytes an event.
+const MOST_EVENTS: u64 = 20_000_000;
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// What was read.
+    #[error(transparent)]
+    Read(#[from] Error),
+    /// What was to be written.
+    #[error("cannot write")]
+    Write(#[from] io::Error),
+    /// With how many events there are.
+    #[error("it has {0} events, and a page holds {MOST_EVENTS} at most: record fewer CPUs or events, or take `export --perfetto`")]
+    TooMany(u64),
+}
+
+/// How much is in a page.
+#[derive(Debug)]
+pub struct Written {
+    /// Events.
+    pub events: u64,
+    /// CPUs.
+    pub cpus: usize,
+}
+
+/// Writes the page of all of the trace.
+pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<Written, Failed> {
+    if trace.events > MOST_EVENTS {
+        return Err(Failed::TooMany(trace.events));
+    }
+    let about = html::About::of(&trace);
+    let end_ns = trace.end.as_ref().map_or(0, |end| end.end_ns);
+    let mut builder = Builder::new(&trace.head);
+    trace.replay(|item| {
+        builder.take(item);
+        Ok::<_, Error>(())
+    })?;
+    let lanes = builder.finish(end_ns);
+    let levels = tiles::levels(&lanes);
+    html::write(&about, &lanes, &levels, to)?;
+    Ok(Written {
+        events: lanes.count,
+        cpus: lanes.lanes.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

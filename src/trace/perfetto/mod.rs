@@ -3,13 +3,14 @@
 //! compact_sched, what else happened as events of ftrace. Bundles of events are written as
 //! they fill up, so that memory does not grow with the trace.
 
+#[cfg(test)]
+mod decoded;
 mod protobuf;
 
 use super::format::{Event, Head, MAX_CPUS};
 use super::reader::{Error, Item, Trace};
 use super::task_names::{Names, MAX_PID};
 use super::Kind;
-use prost::Message;
 use protobuf as pb;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
@@ -45,7 +46,6 @@ pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<(),
     let mut out = Out {
         names: Names::new(&trace.head),
         lanes: (0..MAX_CPUS).map(|_| Lane::default()).collect(),
-        bytes: Vec::new(),
         to,
     };
     out.head(&trace.head)?;
@@ -71,7 +71,7 @@ struct Lane {
 impl Lane {
     fn length(&self) -> usize {
         let compact = &self.compact;
-        self.events.len() + compact.switch_timestamp.len() + compact.waking_timestamp.len()
+        self.events.len() + compact.switch_timestamp.0.len() + compact.waking_timestamp.0.len()
     }
 
     fn intern(&mut self, name: &str) -> u32 {
@@ -96,22 +96,16 @@ impl Lane {
 struct Out<'a, W> {
     names: Names,
     lanes: Vec<Lane>,
-    bytes: Vec<u8>,
     to: &'a mut W,
 }
 
 impl<W: Write> Out<'_, W> {
     fn packet(&mut self, packet: pb::TracePacket) -> io::Result<()> {
         let packet = pb::TracePacket {
-            trusted_packet_sequence_id: Some(SEQUENCE),
+            trusted_packet_sequence_id: SEQUENCE,
             ..packet
         };
-        self.bytes.clear();
-        let trace = pb::Trace {
-            packet: vec![packet],
-        };
-        trace.encode(&mut self.bytes).map_err(io::Error::other)?;
-        self.to.write_all(&self.bytes)
+        self.to.write_all(&pb::piece(&packet))
     }
 
     /// Clocks, the kernel, tasks, frequencies as it began. Perfetto reads times of ftrace as
@@ -130,7 +124,7 @@ impl<W: Write> Out<'_, W> {
         self.packet(pb::TracePacket {
             clock_snapshot: Some(pb::ClockSnapshot {
                 clocks: clocks.map(clock).into(),
-                primary_trace_clock: BOOTTIME as i32,
+                primary_trace_clock: BOOTTIME,
             }),
             timestamp: Some(head.begin_ns),
             ..Default::default()
@@ -245,7 +239,6 @@ impl<W: Write> Out<'_, W> {
     }
 
     fn event(&mut self, cpu: usize, timestamp: u64, pid: u32, what: pb::What) -> io::Result<()> {
-        let what = Some(what);
         self.lanes[cpu].events.push(pb::FtraceEvent {
             timestamp,
             pid,
@@ -263,11 +256,11 @@ impl<W: Write> Out<'_, W> {
             let name = lane.intern(&comm(&self.names, next));
             let since = lane.since(0, event.time);
             let compact = &mut lane.compact;
-            compact.switch_timestamp.push(since);
-            compact.switch_prev_state.push(prev_state);
-            compact.switch_next_pid.push(next_pid);
-            compact.switch_next_prio.push(PRIORITY);
-            compact.switch_next_comm_index.push(name);
+            compact.switch_timestamp.0.push(since);
+            compact.switch_prev_state.0.push(prev_state);
+            compact.switch_next_pid.0.push(next_pid);
+            compact.switch_next_prio.0.push(PRIORITY);
+            compact.switch_next_comm_index.0.push(name);
             return self.flush_if_full(cpu);
         }
         // The compact form has no word of who leaves.
@@ -288,12 +281,12 @@ impl<W: Write> Out<'_, W> {
         let name = lane.intern(&comm(&self.names, event.pid));
         let since = lane.since(1, event.time);
         let compact = &mut lane.compact;
-        compact.waking_timestamp.push(since);
-        compact.waking_pid.push(event.pid as i32);
-        compact.waking_target_cpu.push(event.high() as i32);
-        compact.waking_prio.push(PRIORITY);
-        compact.waking_comm_index.push(name);
-        compact.waking_common_flags.push(0);
+        compact.waking_timestamp.0.push(since);
+        compact.waking_pid.0.push(event.pid as i32);
+        compact.waking_target_cpu.0.push(event.high() as i32);
+        compact.waking_prio.0.push(PRIORITY);
+        compact.waking_comm_index.0.push(name);
+        compact.waking_common_flags.0.push(0);
         self.flush_if_full(cpu)
     }
 

@@ -3,243 +3,279 @@
 //! (protos/perfetto/trace there). They are never changed; tests/vm/perfetto.test decodes
 //! with Perfetto's own.
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Trace {
-    #[prost(message, repeated, tag = "1")]
-    pub packet: Vec<TracePacket>,
+use micropb::{PbEncoder, Tag, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
+use std::convert::Infallible;
+
+/// Bytes of a message, as they grow.
+pub type To = PbEncoder<Vec<u8>>;
+type Done = Result<(), Infallible>;
+
+/// What has fields.
+pub trait Message {
+    fn fields(&self, to: &mut To) -> Done;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TracePacket {
-    #[prost(message, optional, tag = "1")]
-    pub ftrace_events: Option<FtraceEventBundle>,
-    #[prost(message, optional, tag = "2")]
-    pub process_tree: Option<ProcessTree>,
-    #[prost(message, optional, tag = "6")]
-    pub clock_snapshot: Option<ClockSnapshot>,
-    #[prost(uint64, optional, tag = "8")]
-    pub timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "10")]
-    pub trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "45")]
-    pub system_info: Option<SystemInfo>,
+/// What a field can hold.
+trait Field {
+    fn write(&self, number: u32, to: &mut To) -> Done;
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    pub clocks: Vec<Clock>,
-    #[prost(int32, required, tag = "2")]
-    pub primary_trace_clock: i32,
+/// Numbers one after the other, under one tag.
+#[derive(Debug, Default)]
+pub struct Packed<T>(pub Vec<T>);
+
+fn bytes_of(message: &impl Message) -> Vec<u8> {
+    let mut to = PbEncoder::new(Vec::new());
+    match message.fields(&mut to) {
+        Ok(()) => to.into_writer(),
+        Err(never) => match never {},
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Clock {
-    #[prost(uint32, required, tag = "1")]
-    pub clock_id: u32,
-    #[prost(uint64, required, tag = "2")]
-    pub timestamp: u64,
+fn write_bytes(bytes: &[u8], number: u32, to: &mut To) -> Done {
+    to.encode_tag(Tag::from_parts(number, WIRE_TYPE_LEN))?;
+    to.encode_bytes(bytes)
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SystemInfo {
-    #[prost(message, optional, tag = "1")]
-    pub utsname: Option<Utsname>,
+macro_rules! numbers {
+    ($($type:ty => $encode:ident,)*) => {$(
+        impl Field for $type {
+            fn write(&self, number: u32, to: &mut To) -> Done {
+                to.encode_tag(Tag::from_parts(number, WIRE_TYPE_VARINT))?;
+                to.$encode(*self)
+            }
+        }
+
+        impl Field for Packed<$type> {
+            fn write(&self, number: u32, to: &mut To) -> Done {
+                if self.0.is_empty() {
+                    return Ok(());
+                }
+                let mut column = PbEncoder::new(Vec::new());
+                self.0.iter().try_for_each(|one| column.$encode(*one))?;
+                write_bytes(&column.into_writer(), number, to)
+            }
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Utsname {
-    #[prost(string, tag = "1")]
-    pub sysname: String,
-    #[prost(string, tag = "3")]
-    pub release: String,
+numbers! {
+    bool => encode_bool,
+    u32 => encode_varint32,
+    u64 => encode_varint64,
+    i32 => encode_int32,
+    i64 => encode_int64,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ProcessTree {
-    #[prost(message, repeated, tag = "1")]
-    pub processes: Vec<Process>,
-    #[prost(message, repeated, tag = "2")]
-    pub threads: Vec<Thread>,
+impl Field for String {
+    fn write(&self, number: u32, to: &mut To) -> Done {
+        write_bytes(self.as_bytes(), number, to)
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Process {
-    #[prost(int32, required, tag = "1")]
-    pub pid: i32,
-    #[prost(string, repeated, tag = "3")]
-    pub cmdline: Vec<String>,
-    #[prost(bool, required, tag = "9")]
-    pub cmdline_is_comm: bool,
+impl<M: Message> Field for M {
+    fn write(&self, number: u32, to: &mut To) -> Done {
+        write_bytes(&bytes_of(self), number, to)
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Thread {
-    #[prost(int32, required, tag = "1")]
-    pub tid: i32,
-    #[prost(string, tag = "2")]
-    pub name: String,
-    #[prost(int32, required, tag = "3")]
-    pub tgid: i32,
+impl<F: Field> Field for Option<F> {
+    fn write(&self, number: u32, to: &mut To) -> Done {
+        self.iter().try_for_each(|one| one.write(number, to))
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct FtraceEventBundle {
-    #[prost(uint32, required, tag = "1")]
-    pub cpu: u32,
-    #[prost(message, repeated, tag = "2")]
-    pub event: Vec<FtraceEvent>,
-    #[prost(bool, required, tag = "3")]
-    pub lost_events: bool,
-    #[prost(message, optional, tag = "4")]
-    pub compact_sched: Option<CompactSched>,
+impl<F: Field> Field for Vec<F> {
+    fn write(&self, number: u32, to: &mut To) -> Done {
+        self.iter().try_for_each(|one| one.write(number, to))
+    }
 }
 
-/// Switches and wake-ups by columns. Times are differences to the one before in the bundle;
-/// who is switched out is who was switched in before.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CompactSched {
-    #[prost(uint64, repeated, packed = "true", tag = "1")]
-    pub switch_timestamp: Vec<u64>,
-    #[prost(int64, repeated, packed = "true", tag = "2")]
-    pub switch_prev_state: Vec<i64>,
-    #[prost(int32, repeated, packed = "true", tag = "3")]
-    pub switch_next_pid: Vec<i32>,
-    #[prost(int32, repeated, packed = "true", tag = "4")]
-    pub switch_next_prio: Vec<i32>,
-    #[prost(string, repeated, tag = "5")]
-    pub intern_table: Vec<String>,
-    #[prost(uint32, repeated, packed = "true", tag = "6")]
-    pub switch_next_comm_index: Vec<u32>,
-    #[prost(uint64, repeated, packed = "true", tag = "7")]
-    pub waking_timestamp: Vec<u64>,
-    #[prost(int32, repeated, packed = "true", tag = "8")]
-    pub waking_pid: Vec<i32>,
-    #[prost(int32, repeated, packed = "true", tag = "9")]
-    pub waking_target_cpu: Vec<i32>,
-    #[prost(int32, repeated, packed = "true", tag = "10")]
-    pub waking_prio: Vec<i32>,
-    #[prost(uint32, repeated, packed = "true", tag = "11")]
-    pub waking_comm_index: Vec<u32>,
-    #[prost(uint32, repeated, packed = "true", tag = "12")]
-    pub waking_common_flags: Vec<u32>,
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty = $number:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $name {
+            $(pub $field: $type,)*
+        }
+
+        impl Message for $name {
+            fn fields(&self, to: &mut To) -> Done {
+                $(self.$field.write($number, to)?;)*
+                Ok(())
+            }
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+messages! {
+    TracePacket {
+        ftrace_events: Option<FtraceEventBundle> = 1,
+        process_tree: Option<ProcessTree> = 2,
+        clock_snapshot: Option<ClockSnapshot> = 6,
+        timestamp: Option<u64> = 8,
+        trusted_packet_sequence_id: u32 = 10,
+        system_info: Option<SystemInfo> = 45,
+    }
+
+    ClockSnapshot {
+        clocks: Vec<Clock> = 1,
+        primary_trace_clock: u32 = 2,
+    }
+
+    Clock {
+        clock_id: u32 = 1,
+        timestamp: u64 = 2,
+    }
+
+    SystemInfo {
+        utsname: Option<Utsname> = 1,
+    }
+
+    Utsname {
+        sysname: String = 1,
+        release: String = 3,
+    }
+
+    ProcessTree {
+        processes: Vec<Process> = 1,
+        threads: Vec<Thread> = 2,
+    }
+
+    Process {
+        pid: i32 = 1,
+        cmdline: Vec<String> = 3,
+        cmdline_is_comm: bool = 9,
+    }
+
+    Thread {
+        tid: i32 = 1,
+        name: String = 2,
+        tgid: i32 = 3,
+    }
+
+    FtraceEventBundle {
+        cpu: u32 = 1,
+        event: Vec<FtraceEvent> = 2,
+        lost_events: bool = 3,
+        compact_sched: Option<CompactSched> = 4,
+    }
+
+    /// Switches and wake-ups by columns. Times are differences to the one before in the
+    /// bundle; who is switched out is who was switched in before.
+    CompactSched {
+        switch_timestamp: Packed<u64> = 1,
+        switch_prev_state: Packed<i64> = 2,
+        switch_next_pid: Packed<i32> = 3,
+        switch_next_prio: Packed<i32> = 4,
+        intern_table: Vec<String> = 5,
+        switch_next_comm_index: Packed<u32> = 6,
+        waking_timestamp: Packed<u64> = 7,
+        waking_pid: Packed<i32> = 8,
+        waking_target_cpu: Packed<i32> = 9,
+        waking_prio: Packed<i32> = 10,
+        waking_comm_index: Packed<u32> = 11,
+        waking_common_flags: Packed<u32> = 12,
+    }
+
+    SchedSwitch {
+        prev_comm: String = 1,
+        prev_pid: i32 = 2,
+        prev_prio: i32 = 3,
+        prev_state: i64 = 4,
+        next_comm: String = 5,
+        next_pid: i32 = 6,
+        next_prio: i32 = 7,
+    }
+
+    CpuState {
+        state: u32 = 1,
+        cpu_id: u32 = 2,
+    }
+
+    SchedWakeupNew {
+        comm: String = 1,
+        pid: i32 = 2,
+        prio: i32 = 3,
+        target_cpu: i32 = 5,
+    }
+
+    TaskNewtask {
+        pid: i32 = 1,
+        comm: String = 2,
+        clone_flags: u64 = 3,
+    }
+
+    TaskRename {
+        pid: i32 = 1,
+        newcomm: String = 3,
+    }
+
+    SchedProcessExec {
+        pid: i32 = 2,
+        old_pid: i32 = 3,
+    }
+
+    SchedProcessExit {
+        comm: String = 1,
+        pid: i32 = 2,
+    }
+
+    SchedMigrateTask {
+        comm: String = 1,
+        pid: i32 = 2,
+        prio: i32 = 3,
+        orig_cpu: i32 = 4,
+        dest_cpu: i32 = 5,
+    }
+}
+
+/// One event.
+#[derive(Debug)]
 pub struct FtraceEvent {
-    #[prost(uint64, required, tag = "1")]
     pub timestamp: u64,
     /// Of the task that ran.
-    #[prost(uint32, required, tag = "2")]
     pub pid: u32,
-    #[prost(oneof = "What", tags = "4, 11, 13, 114, 235, 236, 237, 238, 491")]
-    pub what: Option<What>,
+    pub what: What,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof)]
+/// Of an event there is one of these.
+#[derive(Debug)]
 pub enum What {
-    #[prost(message, tag = "4")]
     SchedSwitch(SchedSwitch),
-    #[prost(message, tag = "11")]
     CpuFrequency(CpuState),
-    #[prost(message, tag = "13")]
     CpuIdle(CpuState),
-    #[prost(message, tag = "114")]
     SchedWakeupNew(SchedWakeupNew),
-    #[prost(message, tag = "235")]
     TaskNewtask(TaskNewtask),
-    #[prost(message, tag = "236")]
     TaskRename(TaskRename),
-    #[prost(message, tag = "237")]
     SchedProcessExec(SchedProcessExec),
-    #[prost(message, tag = "238")]
     SchedProcessExit(SchedProcessExit),
-    #[prost(message, tag = "491")]
     SchedMigrateTask(SchedMigrateTask),
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SchedSwitch {
-    #[prost(string, tag = "1")]
-    pub prev_comm: String,
-    #[prost(int32, required, tag = "2")]
-    pub prev_pid: i32,
-    #[prost(int32, required, tag = "3")]
-    pub prev_prio: i32,
-    #[prost(int64, required, tag = "4")]
-    pub prev_state: i64,
-    #[prost(string, tag = "5")]
-    pub next_comm: String,
-    #[prost(int32, required, tag = "6")]
-    pub next_pid: i32,
-    #[prost(int32, required, tag = "7")]
-    pub next_prio: i32,
+impl Message for FtraceEvent {
+    fn fields(&self, to: &mut To) -> Done {
+        self.timestamp.write(1, to)?;
+        self.pid.write(2, to)?;
+        match &self.what {
+            What::SchedSwitch(one) => one.write(4, to),
+            What::CpuFrequency(one) => one.write(11, to),
+            What::CpuIdle(one) => one.write(13, to),
+            What::SchedWakeupNew(one) => one.write(114, to),
+            What::TaskNewtask(one) => one.write(235, to),
+            What::TaskRename(one) => one.write(236, to),
+            What::SchedProcessExec(one) => one.write(237, to),
+            What::SchedProcessExit(one) => one.write(238, to),
+            What::SchedMigrateTask(one) => one.write(491, to),
+        }
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CpuState {
-    #[prost(uint32, required, tag = "1")]
-    pub state: u32,
-    #[prost(uint32, required, tag = "2")]
-    pub cpu_id: u32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SchedWakeupNew {
-    #[prost(string, tag = "1")]
-    pub comm: String,
-    #[prost(int32, required, tag = "2")]
-    pub pid: i32,
-    #[prost(int32, required, tag = "3")]
-    pub prio: i32,
-    #[prost(int32, required, tag = "5")]
-    pub target_cpu: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TaskNewtask {
-    #[prost(int32, required, tag = "1")]
-    pub pid: i32,
-    #[prost(string, tag = "2")]
-    pub comm: String,
-    #[prost(uint64, required, tag = "3")]
-    pub clone_flags: u64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TaskRename {
-    #[prost(int32, required, tag = "1")]
-    pub pid: i32,
-    #[prost(string, tag = "3")]
-    pub newcomm: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SchedProcessExec {
-    #[prost(int32, required, tag = "2")]
-    pub pid: i32,
-    #[prost(int32, required, tag = "3")]
-    pub old_pid: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SchedProcessExit {
-    #[prost(string, tag = "1")]
-    pub comm: String,
-    #[prost(int32, required, tag = "2")]
-    pub pid: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SchedMigrateTask {
-    #[prost(string, tag = "1")]
-    pub comm: String,
-    #[prost(int32, required, tag = "2")]
-    pub pid: i32,
-    #[prost(int32, required, tag = "3")]
-    pub prio: i32,
-    #[prost(int32, required, tag = "4")]
-    pub orig_cpu: i32,
-    #[prost(int32, required, tag = "5")]
-    pub dest_cpu: i32,
+/// A trace is packets one behind the other: so this is a piece of one.
+pub fn piece(packet: &TracePacket) -> Vec<u8> {
+    let mut to = PbEncoder::new(Vec::new());
+    match packet.write(1, &mut to) {
+        Ok(()) => to.into_writer(),
+        Err(never) => match never {},
+    }
 }

@@ -3,11 +3,13 @@
 
 use super::super::format::{Cpu, End, Task};
 use super::super::writer::Writer;
+use super::decoded as pb;
 use super::*;
 use crate::foreign::tests::HOSTILE;
 use crate::fuzz::for_a_while;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use prost::Message;
 use std::io::Cursor;
 
 const BEGIN: u64 = 1_000_000;

@@ -4,10 +4,11 @@
 use super::trace_files;
 use crate::foreign;
 use crate::output;
-use crate::trace::viewer::{self, Failed};
-use anyhow::Result;
+use crate::trace::viewer::{self, Failed, View};
+use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Make a page of a trace that a browser shows: CPUs over time, by speed, task or load
 ///
@@ -19,13 +20,25 @@ pub struct ViewArgs {
     /// The trace
     pub file: PathBuf,
 
+    /// Offer this view in the page, too: a JSON file, as docs/TRACE.md describes
+    #[arg(long = "view", value_name = "JSON")]
+    pub views: Vec<PathBuf>,
+
     /// The page to write, for its owner alone [default: FILE.html]
     #[arg(short, long, value_name = "PAGE")]
     pub output: Option<PathBuf>,
 }
 
+fn view(file: &Path) -> Result<View> {
+    let cannot = || trace_files::cannot_read(file);
+    let text = fs::read_to_string(file).with_context(cannot)?;
+    serde_json::from_str(&text).with_context(cannot)
+}
+
 /// Reads it and writes.
 pub fn make(args: &ViewArgs) -> Result<()> {
+    let views: Result<Vec<View>> = args.views.iter().map(|file| view(file)).collect();
+    let views = views?;
     let trace = trace_files::open(&args.file)?;
     let to = args.output.clone().unwrap_or_else(|| {
         let mut name = OsString::from(&args.file);
@@ -34,7 +47,7 @@ pub fn make(args: &ViewArgs) -> Result<()> {
     });
     let mut done = None;
     trace_files::write(&args.file, &to, |out| {
-        let written = viewer::write(trace, out).map_err(|failed| match failed {
+        let written = viewer::write(trace, &views, out).map_err(|failed| match failed {
             Failed::Write(why) => anyhow::Error::new(why).context(trace_files::cannot_write(&to)),
             failed => anyhow::Error::new(failed).context(trace_files::cannot_read(&args.file)),
         })?;

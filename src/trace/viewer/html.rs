@@ -11,7 +11,7 @@ use crate::units;
 use clap::ValueEnum;
 use flate2::write::DeflateEncoder;
 use flate2::Compression;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
@@ -24,12 +24,54 @@ const SCRIPTS: [&str; 4] = [
     include_str!("draw.js"),
     include_str!("page.js"),
 ];
-/// What the page can show, as data.
-const VIEWS: [&str; 3] = [
+/// What each page can show, the first one to begin with.
+const VIEWS: [&str; 4] = [
     include_str!("views/frequency.json"),
     include_str!("views/tasks.json"),
     include_str!("views/load.json"),
+    include_str!("views/forks.json"),
 ];
+
+/// Something that a page can show, as a file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
+    /// Of all views, those of the same name are one: the last.
+    pub name: String,
+    /// For people.
+    title: String,
+    colour: Colour,
+    /// What the colours mean.
+    about: String,
+    /// What is looked for at once; nothing if it is empty.
+    #[serde(default)]
+    find: String,
+}
+
+/// What CPUs are coloured by.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Colour {
+    Frequency,
+    Task,
+    Queue,
+}
+
+/// Those of each page, and others, which come after them.
+fn all_views(others: &[View]) -> io::Result<Vec<View>> {
+    let mut views: Vec<View> = Vec::new();
+    let ours: Result<Vec<View>, _> = VIEWS
+        .iter()
+        .map(|view| serde_json::from_str(view))
+        .collect();
+    for view in ours?.into_iter().chain(others.iter().cloned()) {
+        match views.iter_mut().find(|known| known.name == view.name) {
+            Some(known) => *known = view,
+            None => views.push(view),
+        }
+    }
+    Ok(views)
+}
 
 /// What is said of the trace as a whole.
 #[derive(Debug, Serialize)]
@@ -93,7 +135,7 @@ struct Data<'a> {
     /// PIDs and names, as they are shown.
     tasks: Vec<(u32, String)>,
     levels: Vec<LevelData>,
-    views: Vec<serde_json::Value>,
+    views: Vec<View>,
 }
 
 /// Differences of times, which grow, in 32 bits; and where they are more.
@@ -224,13 +266,10 @@ pub fn write(
     about: &About,
     lanes: &Lanes,
     levels: &[Level],
+    views: &[View],
     to: &mut impl Write,
 ) -> io::Result<()> {
     let name = |kind: &Kind| kind.name();
-    let views: Result<Vec<_>, _> = VIEWS
-        .iter()
-        .map(|view| serde_json::from_str(view))
-        .collect();
     let data = Data {
         about,
         begin: lanes.begin,
@@ -247,7 +286,7 @@ pub fn write(
                 tiles: level.lanes.first().map_or(0, Vec::len),
             })
             .collect(),
-        views: views?,
+        views: all_views(views)?,
     };
     let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.concat());
     let mut rest = PAGE;

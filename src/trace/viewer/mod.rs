@@ -15,6 +15,8 @@ use super::reader::{Error, Trace};
 use lanes::Builder;
 use std::io::{self, Read, Seek, Write};
 
+pub use html::View;
+
 /// What a browser can hold: some 40 bytes an event.
 const MOST_EVENTS: u64 = 20_000_000;
 
@@ -41,8 +43,12 @@ pub struct Written {
     pub cpus: usize,
 }
 
-/// Writes the page of all of the trace.
-pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<Written, Failed> {
+/// Writes the page of all of the trace, with the usual views and these.
+pub fn write<R: Read + Seek>(
+    trace: Trace<R>,
+    views: &[View],
+    to: &mut impl Write,
+) -> Result<Written, Failed> {
     if trace.events > MOST_EVENTS {
         return Err(Failed::TooMany(trace.events));
     }
@@ -55,7 +61,7 @@ pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<Wri
     })?;
     let lanes = builder.finish(end_ns);
     let levels = tiles::levels(&lanes);
-    html::write(&about, &lanes, &levels, to)?;
+    html::write(&about, &lanes, &levels, views, to)?;
     Ok(Written {
         events: lanes.count,
         cpus: lanes.lanes.len(),

@@ -324,6 +324,10 @@ function choose(name) {
     legend.fillStyle = css(ramp(sight.view.colour === "queue" ? FEW_TO_MANY : SLOW_TO_FAST, x / 159));
     legend.fillRect(x, 0, 1, 10);
   }
+  if (sight.view.find) {
+    element("query").value = sight.view.find;
+    find();
+  }
   redraw();
   say();
 }

@@ -217,11 +217,15 @@ fn there_are_few_tiles_for_an_event_and_the_highest_level_has_few() {
 }
 
 fn page(head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> String {
+    page_with(&[], head, fill)
+}
+
+fn page_with(views: &[View], head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> String {
     let mut writer = Writer::new(Vec::new(), head).unwrap();
     fill(&mut writer);
     let bytes = writer.end(&End::default()).unwrap();
     let mut page = Vec::new();
-    write(Trace::open(Cursor::new(bytes)).unwrap(), &mut page).unwrap();
+    write(Trace::open(Cursor::new(bytes)).unwrap(), views, &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -360,8 +364,29 @@ fn an_empty_trace_and_too_many_events_have_an_answer() {
     let bytes = writer.end(&End::default()).unwrap();
     let mut trace = Trace::open(Cursor::new(bytes)).unwrap();
     trace.events = MOST_EVENTS + 1;
-    let refused = write(trace, &mut Vec::new()).unwrap_err().to_string();
+    let refused = write(trace, &[], &mut Vec::new()).unwrap_err().to_string();
     assert!(refused.contains("20000001 events"), "{refused}");
+}
+
+#[test]
+fn views_are_data_and_one_of_a_known_name_takes_its_place() {
+    let view = |name: &str, title: &str| -> View {
+        let text = serde_json::json!({
+            "name": name, "title": title, "colour": "queue", "about": MARKUP, "find": "pid = 1"
+        });
+        serde_json::from_str(&text.to_string()).unwrap()
+    };
+    let views = [view("load", "Mine"), view("new", "New")];
+    let page = page_with(&views, &Head::default(), |_| ());
+    let data: serde_json::Value = serde_json::from_str(element(&page, "id=\"data\"")).unwrap();
+    let titles: Vec<_> = (data["views"].as_array().unwrap().iter())
+        .map(|view| view["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles, ["Frequency", "Tasks", "Mine", "Forks", "New"]);
+    assert_eq!(page.matches("<script").count(), 3);
+    for wrong in ["{}", "[]", "{\"name\": \"a\", \"colour\": \"red\"}"] {
+        assert!(serde_json::from_str::<View>(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -10,11 +10,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Make a page of a trace that a browser shows: CPUs over time, by speed, task or load
+/// Make a page of a trace for a browser: CPUs over time
 ///
-/// The page is one file that needs no network. It zooms from all of the trace to single
-/// events, finds events, follows a task across CPUs, and tells the time between two points.
-/// FILE is of `scx_freqlock record`.
+/// They are coloured by speed, task or load. The page is one file that needs no network. It
+/// zooms from all of the trace to single events, finds events, follows a task across CPUs, and
+/// tells the time between two points. FILE is of `scx_freqlock record`.
 #[derive(Debug, clap::Args)]
 pub struct ViewArgs {
     /// The trace

@@ -366,7 +366,7 @@ const KEYS = {
 function listen() {
   let drag = null;
   plot.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in KEYS)) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
     KEYS[event.key]();
   });

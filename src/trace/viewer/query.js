@@ -38,7 +38,7 @@ function number(token, field) {
   if (!parts) throw new Wrong(token.at, `${field} is a number, not ${token.text}`);
   const [value, unit] = [Number(parts[1]), parts[2]];
   if (unit === "") return field === "time" ? value * 1e9 : value;
-  if (field === "time" && unit in UNITS) return value * UNITS[unit];
+  if (field === "time" && Object.hasOwn(UNITS, unit)) return value * UNITS[unit];
   if (field === "speed" && unit === "%") return value / 100;
   throw new Wrong(token.at, field === "time" ? `${unit} is no unit of time: ns, us, ms, s` : `${unit} is no unit of ${field}`);
 }
@@ -59,7 +59,7 @@ function comparison(field, sign, value) {
       const tasks = Uint8Array.from(data.tasks, ([, name]) => (holds(name) ? 1 : 0));
       return (lane, at) => tasks[lane.task[at]] === 1;
     }
-    if (sign.text !== "~" && wanted !== "gap" && !(wanted in KIND)) {
+    if (sign.text !== "~" && wanted !== "gap" && !Object.hasOwn(KIND, wanted)) {
       throw new Wrong(value.at, `there is no event ${wanted}: ${data.kinds.join(", ")}, gap`);
     }
     const kinds = Uint8Array.from({ length: 256 }, (_, kind) => (holds(kindName(kind)) ? 1 : 0));

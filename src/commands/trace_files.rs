@@ -4,7 +4,7 @@
 use crate::foreign;
 use crate::trace::reader::Trace;
 use anyhow::{ensure, Context, Result};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn open(path: &Path) -> Result<Read> {
 }
 
 /// Writes what `fill` writes to a file for its owner alone, since it has what the trace
-/// has. A trace is never written over.
+/// has. A trace is never written over, and what could not be written to its end is removed.
 pub fn write(
     trace: &Path,
     to: &Path,
@@ -49,8 +49,12 @@ pub fn write(
         .open(to)
         .with_context(cannot)?;
     let mut file = BufWriter::new(file);
-    fill(&mut file)?;
-    file.flush().with_context(cannot)
+    let done = fill(&mut file).and_then(|()| file.flush().with_context(cannot));
+    if done.is_err() && to.symlink_metadata().is_ok_and(|data| data.is_file()) {
+        // Half of it would look like all of it. That it stays is no more than that.
+        drop(fs::remove_file(to));
+    }
+    done
 }
 
 /// The same to standard output, for what is no text.
@@ -68,7 +72,6 @@ pub fn write_out(fill: impl FnOnce(&mut BufWriter<io::StdoutLock>) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -88,6 +91,25 @@ mod tests {
             );
         }
         assert_eq!(fs::read(&trace).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn half_a_file_is_none_but_what_is_no_file_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("to");
+        fs::write(&to, "before").unwrap();
+        let half = |to: &Path| {
+            write("/dev/null".as_ref(), to, |out| {
+                out.write_all(b"half")?;
+                anyhow::bail!("the trace is damaged")
+            })
+        };
+        let failed = half(&to).unwrap_err();
+        assert_eq!(failed.to_string(), "the trace is damaged");
+        assert!(!to.exists());
+        std::os::unix::fs::symlink("/dev/null", &to).unwrap();
+        half(&to).unwrap_err();
+        assert!(to.is_symlink());
     }
 
     #[test]

@@ -52,7 +52,7 @@ enum {
 #define CGROUP_ONE (1ULL << CGROUP_ONE_SHIFT)
 
 /* A new cgroup's scale before any pass, by what a sibling of default weight has. */
-#define CGROUP_BEGINS_LEAST (CGROUP_ONE >> 3)
+#define CGROUP_BEGINS_LEAST (CGROUP_ONE >> 7)
 #define CGROUP_BEGINS_MOST  (CGROUP_ONE << 7)
 
 /*

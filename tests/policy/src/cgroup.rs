@@ -187,7 +187,7 @@ fn slots(tree: &Tree) -> Vec<Slot> {
         };
     }
     for slot in &mut slots {
-        slot.scale = slot.scale.clamp(ONE / 8, ONE * 128);
+        slot.scale = slot.scale.clamp(ONE / 128, ONE * 128);
     }
     slots
 }

@@ -7,6 +7,7 @@
 #include "freqlock.bpf.h"
 #include "choose.bpf.h"
 #include "freq.bpf.h"
+#include "warm.bpf.h"
 #include "policy/balance.h"
 #include "policy/finish.h"
 #include "policy/learn.h"
@@ -88,7 +89,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if (!source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
 	if (ramp && why == AUTO_WARM)
-		from = finish_invest(speed, top, tunables.warm_up);
+		from = finish_invest(speed, top, pl->scan.set_only ? warm_share : tunables.warm_up);
 	c.run = finish_run(pl->burst, from, ramp ? top : speed, ramp);
 	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
 

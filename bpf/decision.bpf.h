@@ -18,6 +18,9 @@ struct idle_scan {
 	u32 fast_capacity;
 	u32 warm_util;
 	bool nest_only; /* look only at CPUs of the warm set */
+	bool set_only;  /* auto: look only at CPUs of the set of warm.bpf.c */
+	s32 least;      /* with it, the busy one with the least work, -1 none, ... */
+	u64 least_ns;   /* ... which is so much */
 };
 
 /* Candidates of auto in the order in which they win when they finish alike. */
@@ -56,6 +59,7 @@ struct placement {
 	bool any_idle;   /* auto: some CPU that the task may use is idle */
 	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
 	bool idle;       /* out: the CPU was idle and has been claimed */
+	bool hold;       /* out: wait among the warm CPUs, and leave those outside of them idle */
 	bool park;       /* out: wait there on purpose */
 	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
 	u64 park_ns;     /* out: how long to wait at most */

@@ -116,6 +116,7 @@ static u32 sample(s32 cpu, u64 now)
 static void was_busy(struct cpu_ctx *cctx, u32 measured, u64 ns, const struct speed_model *m)
 {
 	cctx->speed = measured ?: speed_rise(cctx->speed, ns, m);
+	cctx->done += work_of(ns, cctx->speed >> SPEED_SHIFT);
 	cctx->util = util_update(cctx->util, ns, true);
 }
 

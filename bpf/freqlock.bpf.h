@@ -60,6 +60,7 @@ enum fl_task_flags {
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
 	FL_TASK_SENT = 1 << 9,      /* enqueue shall put it into the queue of an idle CPU */
+	FL_TASK_HELD = 1 << 10,     /* waits in the warm set, while CPUs outside may be idle */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -199,6 +200,7 @@ struct cpu_ctx {
 	u32 speed;    /* SPEED_ONE for full */
 	u32 util;     /* 0..1024 */
 	u32 asked;    /* last request to schedutil */
+	u64 done;     /* work that it did, ns at full speed */
 	/* Spinning: spin.bpf.c. */
 	u32 spinner; /* process of the running task if that spins, else 0 */
 	/* What its tasks do: learn.bpf.c. */
@@ -218,7 +220,9 @@ struct cpu_ctx {
 	 * just came is overlooked until its timer fires.
 	 */
 	bool parked;
-	bool late;     /* a task may be in its queue of late ones; set and cleared as parked is */
+	bool holds;  /* a task may wait in its queue for which no idle CPU was woken: warm.bpf.c */
+	bool in_set; /* it is one of the CPUs that the load keeps warm, if there are any */
+	bool late;   /* a task may be in its queue of late ones; set and cleared as parked is */
 	bool released; /* one may be in its queue that is not in queued_work: bandwidth.bpf.c */
 	bool late_ran; /* of those and the others, they had the last turn */
 	/* CPUs that go: hotplug.bpf.c. */

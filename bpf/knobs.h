@@ -41,6 +41,7 @@ KNOB(nest_idle_us, "us", 10000, 100, 10000000, live, "Mode nest: an idle CPU sta
 KNOB(park_margin_us, "us", 50, 1, 100000, live, "Mode auto: a task that waits for a CPU to become free moves when it still waits this long after twice the predicted wait")
 KNOB(park_max_us, "us", 1000, 0, 100000, live, "Mode auto: longest predicted wait for which a task is kept waiting for a busy CPU while another is idle")
 KNOB(warm_up, "0..1024", 400, 0, 1024, live, "Mode auto: share of what the warmest idle CPU lacks to its full speed that is not held against it, since work there warms it for what comes next")
+KNOB(warm_set, "0..1", 1, 0, 1, live, "Mode auto: confine the load to as many CPUs as its work keeps warm; needs decay_us and decay_after_us as the machine has them")
 KNOB(scan_cpus, "CPUs", 32, 1, 1024, live, "Modes smove, nest and auto: how many CPUs, nearest first, are looked at for an idle one before any idle one is taken")
 KNOB(idle_exit_ns, "ns", 3000, 0, 1000000, live, "Time that an idle CPU takes to run a task sent to it, until it has been measured")
 KNOB(migrate_smt_ns, "ns", 1000, 0, 10000000, live, "Migration cost of a task to another hardware thread of its core")

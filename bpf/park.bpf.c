@@ -15,6 +15,7 @@
 #include "kick.bpf.h"
 #include "place.bpf.h"
 #include "queue.bpf.h"
+#include "warm.bpf.h"
 
 struct park_timer {
 	struct bpf_timer timer;
@@ -105,6 +106,14 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		}
 	}
 	bpf_rcu_read_unlock();
+	if (fl_cpu(cpu)->holds) {
+		u64 left = fl_warm_call(cpu, now);
+
+		if (left == FL_NONE)
+			fl_cpu(cpu)->holds = false;
+		else
+			next = lesser(next, now + left);
+	}
 	going = READ_ONCE(fl_cpu(cpu)->going);
 	if (going || READ_ONCE(fl_cpu(cpu)->offline))
 		fl_drain(cpu);

@@ -9,12 +9,28 @@
 #include "place.bpf.h"
 #include "choose.bpf.h"
 #include "freq.bpf.h"
+#include "warm.bpf.h"
 #include "policy/balance.h"
 #include "policy/learn.h"
 #include "policy/speed.h"
 
 /* CPUs scanned for another one than a CPU that a real-time task has. */
 #define BESIDE_CPUS 16
+
+/* @cpu is of the set and not idle: how much work is there, at full speed. */
+static void scan_busy(s32 cpu, u64 now, struct idle_scan *scan)
+{
+	struct cpu_ctx *cctx = fl_cpu(cpu);
+	u64 rest = learn_rest(cctx->running_rest, elapsed(cctx->running_since, now));
+
+	if (!cctx->running_since)
+		rest = 0;
+	rest += queued_ns(READ_ONCE(cctx->queued_work));
+	if (rest >= scan->least_ns || fl_is_taken(cpu))
+		return;
+	scan->least = cpu;
+	scan->least_ns = rest;
+}
 
 /*
  * Functions that are not static are verified once each; as static ones, the
@@ -28,7 +44,8 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	struct cpu_order *order;
 	u32 key = from, i, n;
 
-	scan->near = scan->warm = scan->fast = -1;
+	scan->near = scan->warm = scan->fast = scan->least = -1;
+	scan->least_ns = FL_NONE;
 	scan->warm_speed = scan->fast_capacity = 0;
 	scan->warm_util = 0;
 
@@ -49,7 +66,14 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		struct cpu_ctx *cctx = fl_cpu(cpu);
 		u32 speed, util, capacity;
 
-		if (!bpf_cpumask_test_cpu(cpu, idle) || !fl_allowed(p, cpu))
+		if (scan->set_only && !cctx->in_set)
+			continue;
+		if (!bpf_cpumask_test_cpu(cpu, idle)) {
+			if (scan->set_only)
+				scan_busy(cpu, now, scan);
+			continue;
+		}
+		if (!fl_allowed(p, cpu))
 			continue;
 		if (scan->nest_only && !fl_is_warm(cpu, now))
 			continue;
@@ -70,7 +94,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		}
 	}
 	/* A big machine may have its idle CPUs far away only. */
-	if (scan->near < 0 && !scan->nest_only && n < order->nr) {
+	if (scan->near < 0 && !scan->nest_only && !scan->set_only && n < order->nr) {
 		u32 any = bpf_cpumask_any_and_distribute(idle, p->cpus_ptr);
 
 		if (any < nr_cpus && !fl_is_isolated(any))
@@ -355,6 +379,23 @@ static void home_update(struct task_ctx *parent, s32 cpu)
 	}
 }
 
+/* No CPU of the set is idle: true if the task is to wait there, else it may go to any. */
+static bool waits_in_set(struct placement *pl)
+{
+	if (pl->scan.least >= 0 && pl->scan.least_ns <= warm_wait_ns) {
+		pl->hold = true;
+		return true;
+	}
+	pl->scan.set_only = false;
+	return false;
+}
+
+/* True if @cpu is not of the set to which the task is confined. */
+static bool outside(const struct placement *pl, s32 cpu)
+{
+	return pl->scan.set_only && !fl_cpu(cpu)->in_set;
+}
+
 /*
  * auto: the candidate that finishes first; with nothing idle, it is a question
  * of the shortest wait.
@@ -370,19 +411,26 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 	s32 cpu, home = -1;
 	u32 why;
 
+	if (pl->scan.set_only && pl->scan.near < 0) {
+		if (waits_in_set(pl)) {
+			pl->wait_ns = pl->scan.least_ns;
+			return queue_on(pl->scan.least);
+		}
+		fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
+	}
 	begin_choice(pl);
 	if (pl->fork && pl->from_task) {
 		parent = fl_task(bpf_get_current_task_btf());
 		home = parent ? parent->child_cpu : -1;
 	}
 
-	if (pl->from_task && fl_allowed(p, pl->this_cpu))
+	if (pl->from_task && fl_allowed(p, pl->this_cpu) && !outside(pl, pl->this_cpu))
 		choice->cpu[AUTO_LOCAL] = pl->this_cpu;
-	if (pl->prev_cpu != pl->this_cpu || !pl->from_task) {
+	if (!outside(pl, pl->prev_cpu) && (pl->prev_cpu != pl->this_cpu || !pl->from_task)) {
 		choice->cpu[AUTO_PREV] = pl->prev_cpu;
 		choice->idle[AUTO_PREV] = pl->scan.near == pl->prev_cpu;
 	}
-	if (home >= 0 && home != pl->this_cpu && fl_allowed(p, home)) {
+	if (home >= 0 && !outside(pl, home) && home != pl->this_cpu && fl_allowed(p, home)) {
 		choice->cpu[AUTO_HOME] = home;
 		choice->idle[AUTO_HOME] = !fl_is_busy(home);
 	}
@@ -413,7 +461,7 @@ static bool goes_back(struct task_struct *p, struct placement *pl)
 {
 	s32 prev = pl->prev_cpu;
 
-	if (pl->fork || fl_is_busy(prev) || !fl_allowed(p, prev))
+	if (pl->fork || fl_is_busy(prev) || !fl_allowed(p, prev) || outside(pl, prev))
 		return false;
 	count_active(pl);
 	if (!fl_prev_wins(pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
@@ -433,10 +481,13 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	struct auto_choice *choice = &pl->choice;
 	s32 cpu;
 
+	pl->scan.set_only = fl_is_confined(p) && fl_cpu(pl->prev_cpu)->in_set;
 	fl_scan_idle(p, pl->prev_cpu, pl->now, &pl->scan);
 	begin_choice(pl);
-	if (!pl->any_idle)
+	if (!pl->any_idle) {
+		pl->hold = pl->scan.set_only;
 		return pl->prev_cpu;
+	}
 	if (!pl->displaced)
 		choice->cpu[AUTO_PREV] = pl->prev_cpu;
 	fl_choose(pl);
@@ -507,6 +558,9 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 
 	if (mode_has(mode, PREDICTS)) {
 		pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
+		if (pl->now >= warm_next)
+			fl_warm_look(pl->this_cpu, pl->now);
+		pl->scan.set_only = fl_is_confined(p);
 		if (goes_back(p, pl))
 			return pl->prev_cpu;
 	}

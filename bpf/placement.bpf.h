@@ -67,10 +67,12 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 	pl->nr_active = 0;
 	pl->idle = false;
 	pl->park = false;
+	pl->hold = false;
 	pl->park_target = -1;
 	pl->park_spared = 0;
 	pl->wait_ns = 0;
 	pl->scan.nest_only = false;
+	pl->scan.set_only = false;
 	return pl;
 }
 
@@ -131,6 +133,8 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 		return go_on(p, tctx, target, now, enq_flags);
 	if (pl->park)
 		park_until(tctx, pl);
+	if (pl->hold)
+		tctx->flags |= FL_TASK_HELD;
 	return false;
 }
 

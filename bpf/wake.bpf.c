@@ -23,6 +23,7 @@
 #include "placement.bpf.h"
 #include "queue.bpf.h"
 #include "spin.bpf.h"
+#include "warm.bpf.h"
 #include "policy/deadline.h"
 #include "policy/modes.h"
 
@@ -160,7 +161,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
 							     (s32)bpf_cpumask_first(p->cpus_ptr);
 
-	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS);
+	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS |
+			 FL_TASK_HELD);
 	tctx->flags |= FL_TASK_ASKED;
 	tctx->waiting_since = pl->now;
 	cpu = place(p, tctx, pl);
@@ -173,6 +175,8 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (pl->park)
 		park_until(tctx, pl);
+	if (pl->hold)
+		tctx->flags |= FL_TASK_HELD;
 	if (pl->idle) {
 		if (goes_by_queue())
 			tctx->flags |= FL_TASK_SENT;
@@ -415,6 +419,13 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	insert_queued(p, tctx, cpu, enq_flags, now);
 	call_cpu(cpu, in, now);
+	/* Others of the set take it as they go idle; park's timer calls more when it waited for
+	 * long. */
+	if (tctx->flags & FL_TASK_HELD) {
+		fl_cpu(cpu)->holds = true;
+		fl_park_arm(cpu, now, warm_wait_ns);
+		return;
+	}
 	if (!pinned && !fl_is_isolated(cpu))
 		wake_another(p, tctx, mode, cpu, now);
 }

@@ -52,7 +52,7 @@ enum {
 #define CGROUP_ONE (1ULL << CGROUP_ONE_SHIFT)
 
 /* A new cgroup's scale before any pass, by what a sibling of default weight has. */
-#define CGROUP_BEGINS_LEAST (CGROUP_ONE >> 3)
+#define CGROUP_BEGINS_LEAST (CGROUP_ONE >> 7)
 #define CGROUP_BEGINS_MOST  (CGROUP_ONE << 7)
 
 /*
@@ -163,6 +163,7 @@ struct cgroup_member {
 	u64 rate;           /* the same, were it always active */
 	u64 correction;
 	bool content; /* it wants no more than its part */
+	bool gone;    /* nothing of it wanted to run since the pass before */
 };
 
 /* What the members of a cgroup share. */
@@ -175,10 +176,19 @@ struct cgroup_pool {
 	s64 ran;     /* ... and what is theirs of what ran since the pass before, ns */
 };
 
+/*
+ * What one that is gone used is still in what the pool has. It keeps that: else the others seemed
+ * to have its CPUs as well, and those of small weight had what the others then could not use.
+ */
 static inline void cgroup_join(struct cgroup_member *m, struct cgroup_pool *pool)
 {
-	m->content = false;
+	m->gone = !m->wanted;
+	m->content = m->gone;
 	pool->rights += m->right;
+	if (m->gone) {
+		pool->content += m->used;
+		return;
+	}
 	pool->open += m->right;
 	pool->ran += m->ran;
 }
@@ -239,10 +249,11 @@ static inline void cgroup_settle(struct cgroup_member *m, const struct cgroup_po
 	u64 due;
 
 	if (m->content) {
-		m->has = m->runnable;
+		m->has = m->gone ? m->used : m->runnable;
 		/* While a sleeper is active, it is one of all. */
 		m->rate = greater(m->has, cgroup_part(pool->rate, m->right, pool->rights));
-		m->correction = cgroup_corrected_content(m, pool);
+		if (!m->gone)
+			m->correction = cgroup_corrected_content(m, pool);
 		return;
 	}
 	m->has = cgroup_open_part(m, pool);

@@ -15,19 +15,19 @@ use std::time::Duration;
 /// From here up the difference is noise: speeds do not change.
 const STEADY: u64 = FULL * 92 / 100;
 /// CPUs that are measured at the same time.
-const CPUS: usize = 3;
+pub const CPUS: usize = 3;
 /// Rounds, on other CPUs each time where there are enough.
 const ROUNDS: usize = 3;
 /// A guess: most cores reach their lowest frequency within it.
 const COOL: Duration = Duration::from_millis(100);
 /// More than the 29 ms from the lowest to the highest speed that were published
 /// for the E7-8870 v4 (Gouicem et al., USENIX ATC 2020, section 2).
-const WARM: Duration = Duration::from_millis(40);
+pub const WARM: Duration = Duration::from_millis(40);
 /// What counts as just after idling, in time and at least in chunks.
 const EARLY: Duration = Duration::from_millis(1);
 const EARLY_CHUNKS: usize = 3;
 /// Work of a chunk: some 130 us at 3 GHz, long against what clocks of CPUs differ.
-const STEPS: u32 = 65_536;
+pub const STEPS: u32 = 65_536;
 
 /// What one CPU showed: a chunk just after idling, and when warm, and when it
 /// had come half of the way.
@@ -60,7 +60,7 @@ pub fn measure(layout: &Layout, may: impl Fn(usize) -> bool) -> Option<Ramp> {
 }
 
 /// CPUs of the highest capacity, one of each core, spread over the machine.
-fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
+pub fn pick(layout: &Layout, may: impl Fn(usize) -> bool) -> Vec<usize> {
     let cpus = |cpu: &usize| &layout.cpus[*cpu];
     let largest = layout.shared().map(|cpu| cpus(&cpu).capacity).max();
     let mut picked: Vec<usize> = layout

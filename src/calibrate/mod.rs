@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is measured of the machine at start, because nothing reports it: how slow
-//! a CPU is after it has been idle and for how long (`floor`), what active cores lose to
+//! a CPU is after it has been idle and for how long (`floor`), how it gets slow (`cool`), what active cores lose to
 //! each other (`turbo`), and what a migration costs a task (`migration`). All time equal chunks of
 //! work (`chunks`).
 
 mod chunks;
+mod cool;
 mod floor;
 mod migration;
 mod turbo;
 
 pub use chunks::stay_on;
+pub use cool::Cooling;
 pub use floor::Ramp;
 pub use migration::{MigrationCosts, COLD_KNOBS};
 
@@ -22,6 +24,8 @@ use nix::unistd::Pid;
 pub struct Measured {
     /// How slow a CPU is after it idled, and how long it takes to get fast.
     pub ramp: Option<Ramp>,
+    /// How it gets slow as it idles.
+    pub cooling: Option<Cooling>,
     /// Speed of a core, 1..=1024 of its speed when alone, by the number of active
     /// cores less one; it stays as it is beyond the last.
     pub turbo: Option<Vec<u32>>,
@@ -35,10 +39,14 @@ pub fn measure(layout: &Layout, with_ramp: bool) -> Measured {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
     let may = |cpu: usize| allowed.is_none_or(|set| set.is_set(cpu).unwrap_or(false));
     std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| Measured {
-            ramp: with_ramp.then(|| floor::measure(layout, may)).flatten(),
-            turbo: turbo::measure(layout, may),
-            migration: migration::measure(layout, may),
+        let measuring = scope.spawn(|| {
+            let ramp = with_ramp.then(|| floor::measure(layout, may)).flatten();
+            Measured {
+                ramp,
+                cooling: ramp.and_then(|ramp| cool::measure(layout, may, ramp.floor)),
+                turbo: turbo::measure(layout, may),
+                migration: migration::measure(layout, may),
+            }
         });
         measuring.join().unwrap_or_default()
     })

@@ -151,6 +151,7 @@ fn slots(tree: &Tree) -> Vec<Slot> {
         rate: 0,
         correction: ONE,
         content: false,
+        gone: false,
     };
     let pool = sys::cgroup_pool {
         has: 0,
@@ -186,7 +187,7 @@ fn slots(tree: &Tree) -> Vec<Slot> {
         };
     }
     for slot in &mut slots {
-        slot.scale = slot.scale.clamp(ONE / 8, ONE * 128);
+        slot.scale = slot.scale.clamp(ONE / 128, ONE * 128);
     }
     slots
 }
@@ -362,6 +363,7 @@ fn open(ran: u64, right: u64) -> sys::cgroup_member {
         rate: 0,
         correction: ONE,
         content: false,
+        gone: false,
     }
 }
 
@@ -407,6 +409,7 @@ proptest! {
             rate: 0,
             correction,
             content: false,
+            gone: false,
         };
         let mut pool = sys::cgroup_pool {
             has,
@@ -458,6 +461,27 @@ proptest! {
     }
 
     #[test]
+    fn others_do_not_share_the_cpus_of_one_that_is_gone(
+        used in 1u64 << 20..1 << 30, gone in 1u64 << 20..1 << 32, weights in prop::collection::vec(2..=10_000u64, 2..5)
+    ) {
+        let mut pool = sys::cgroup_pool { has: used + gone, rate: used + gone, lift: ONE, rights: 0, content: 0, open: 0, ran: 0 };
+        let mut left = sys::cgroup_member { used: gone, wanted: 0, ..open(0, 1024 << 10) };
+        let mut members: Vec<_> = weights.iter().map(|w| open(1, w << 10)).collect();
+        policy!(cgroup_join(&mut left, &mut pool));
+        for m in &mut members {
+            policy!(cgroup_join(m, &mut pool));
+        }
+        policy!(cgroup_ask(&mut left, &mut pool));
+        policy!(cgroup_settle(&mut left, &pool, 0));
+        prop_assert_eq!((left.has, left.correction), (gone, ONE));
+        for m in &mut members {
+            policy!(cgroup_settle(m, &pool, 0));
+        }
+        let has: u64 = members.iter().map(|m| m.has).sum();
+        prop_assert!(has <= used && used - has <= used >> 10, "{has} of {used}");
+    }
+
+    #[test]
     fn a_new_group_weighs_what_it_will_beside_its_siblings(
         weights in prop::collection::vec(100..=10_000u64, 1..8), rate in 1u64 << 25..1 << 30, lift in ONE / 8..ONE * 8,
         mean in 1u64 << 32..1 << 40
@@ -468,7 +492,7 @@ proptest! {
             let weight = weight * 1024 / 100;
             // The sibling's one task, of nice 0, has all of that.
             let has = policy!(cgroup_part(rate, weight << 10, rights));
-            let own = sys::cgroup_member { used: has, runnable: has, ran: 0, wanted: 0, right: 1024 << 10, has, rate: has, correction: ONE, content: false };
+            let own = sys::cgroup_member { used: has, runnable: has, ran: 0, wanted: 0, right: 1024 << 10, has, rate: has, correction: ONE, content: false, gone: false };
             let unit = policy!(cgroup_unit(&own, &pool));
             let sibling = policy!(cgroup_scale(unit, mean));
             let newcomer = policy!(cgroup_newcomer(&pool, mean));

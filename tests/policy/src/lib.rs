@@ -21,6 +21,7 @@ mod profile;
 mod quota;
 mod speed;
 mod spin;
+mod warmset;
 
 /// Bindings of bpf/policy/*.h and bpf/intf.h.
 #[allow(

@@ -211,9 +211,13 @@ fn take_measured(measured: &Measured, opts: &RunOpts, tunables: &mut Tunables) {
     let ramp = measured
         .ramp
         .map(|ramp| [("speed_floor", ramp.floor), ("ramp_us", ramp.us)]);
+    let cooling = measured
+        .cooling
+        .map(|cool| [("decay_after_us", cool.after_us), ("decay_us", cool.us)]);
     let cold = COLD_KNOBS.iter().zip(measured.migration);
     let cold = cold.filter_map(|(knob, ns)| Some(((*knob)?, ns?)));
-    for (knob, value) in ramp.into_iter().flatten().chain(cold) {
+    let speeds = ramp.into_iter().chain(cooling).flatten();
+    for (knob, value) in speeds.chain(cold) {
         if let (false, Some(field)) = (opts.knobs.has(knob), tunables.knob_mut(knob)) {
             *field = value;
         }
@@ -242,8 +246,13 @@ fn ramp_text(tunables: &Tunables) -> String {
     match tunables.speed_floor {
         floor if floor >= u64::from(full) => "; speeds are taken not to change".into(),
         floor => {
-            let ms = tunables.ramp_us as f64 / 1e3;
-            format!("; {floor}/{full} after idling, {full} in {ms:.1} ms")
+            let ms = |us: u64| us as f64 / 1e3;
+            format!(
+                "; {floor}/{full} after idling, {full} in {:.1} ms; slow again after {:.1} ms, in {:.1} ms",
+                ms(tunables.ramp_us),
+                ms(tunables.decay_after_us),
+                ms(tunables.decay_us)
+            )
         }
     }
 }

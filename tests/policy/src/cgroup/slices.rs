@@ -105,8 +105,9 @@ proptest! {
             let below = (0..tree.len()).filter(|&b| path(&tree, b).any(|at| at == g));
             let loops: usize = below.map(|b| tree[b].tasks.len()).sum();
             let turns = (2 * loops + 1) as u64 * SLICE_NS;
-            // Two passes know of nothing.
-            let may = (turns + 2 * cpus as u64 * PASS_NS) as f64 / 5e9;
+            // Two passes know of nothing, and the mean of scales, by which turns count, comes to be 1
+            // in some more.
+            let may = (turns + 6 * cpus as u64 * PASS_NS) as f64 / 5e9;
             prop_assert!(off <= 0.05 * due + may, "group {g} has {got}, should have {due}");
         }
     }

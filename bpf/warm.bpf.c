@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The CPUs that the load keeps warm. How many is policy/warmset.h's to say, by the work that
+ * all CPUs have done; they are those nearest to where the load was when the set began. Mode auto
+ * looks for idle CPUs in the set only, and what finds none there queues at one of the set, from
+ * where the others of it take it as they go idle, and any CPU when it has waited for long.
+ */
+#include "freqlock.bpf.h"
+#include "warm.bpf.h"
+#include "kick.bpf.h"
+#include "place.bpf.h"
+#include "policy/warmset.h"
+
+/* Tasks scanned in a queue for those that waited too long. */
+#define WARM_TASKS 16
+
+u32 warm_cpus;    /* of the set, 0: there is none */
+u32 warm_share;   /* of what an idle one of the set lacks to full speed that is forgiven it */
+u64 warm_wait_ns; /* for how long a task waits there at most */
+u64 warm_next;    /* when to look next */
+
+/* What all CPUs had done as of then, and the average of their work. */
+static u64 warm_at, warm_done, warm_work_avg;
+static u32 warm_anchor;
+
+static void machine_of(struct warm_machine *m)
+{
+	m->ramp_ns = tunables.ramp_us * FL_USEC;
+	m->cool_ns = (tunables.decay_after_us + tunables.decay_us) * FL_USEC;
+	m->floor = tunables.speed_floor;
+}
+
+/* The set is of @size CPUs, those nearest to the anchor. */
+static void resize(u32 size)
+{
+	struct cpu_order *order;
+	u32 key = warm_anchor, i;
+
+	order = bpf_map_lookup_elem(&cpu_orders, &key);
+	if (!order)
+		return;
+	bpf_for(i, 0, order->nr)
+		fl_cpu(order->cpu[in_range(i, FL_MAX_CPUS)])->in_set = i < size;
+}
+
+/*
+ * What all CPUs did since the last look, and so how many the load deserves. Two CPUs that do so at
+ * once count a short time twice.
+ */
+int fl_warm_look(s32 cpu, u64 now)
+{
+	u64 past = elapsed(warm_at, now), done = 0, work, window;
+	u32 size = warm_cpus, i;
+	struct warm_machine m;
+
+	machine_of(&m);
+	window = warm_window(&m);
+	warm_next = now + window / WARM_LOOKS;
+	bpf_for(i, 0, nr_cpus)
+		done += fl_cpu(i)->done;
+	work = warm_work(elapsed(warm_done, done), past);
+	warm_at = now;
+	warm_done = done;
+	/* Without a set there is none to hold: what is seen now counts. */
+	warm_work_avg = size ? warm_average(warm_work_avg, work, past, window) : work;
+	warm_wait_ns = warm_wait(&m, fl_slice(NULL));
+	size = 0;
+	if (tunables.warm_set && tunables.speed_floor < FL_FULL_SPEED && !capacity_differs)
+		size = warm_size(warm_cpus, warm_deserved(warm_work_avg, &m), nr_present);
+	warm_share = warm_invest(warm_work_avg);
+	if (size == warm_cpus)
+		return 0;
+	if (!warm_cpus)
+		warm_anchor = cpu;
+	if (size)
+		resize(size);
+	warm_cpus = size;
+	return 0;
+}
+
+/* Wake idle CPUs for what waited too long at @cpu; ns till the next look there, FL_NONE: none. */
+u64 fl_warm_call(s32 cpu, u64 now)
+{
+	u64 bound = warm_wait_ns, next = FL_NONE, waited;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u32 seen = 0;
+	s32 idle;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0) {
+		if (++seen > WARM_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx || fl_is_pinned(p))
+			continue;
+		waited = elapsed(tctx->waiting_since, now);
+		if (waited < bound) {
+			next = lesser(next, bound - waited);
+			continue;
+		}
+		idle = fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
+		if (idle < 0)
+			break;
+		fl_kick(idle, SCX_KICK_IDLE);
+	}
+	bpf_rcu_read_unlock();
+	return next;
+}

@@ -5,7 +5,8 @@
  * then a timer moves them to an idle CPU, or to the CPU's open queue where
  * nothing is idle. So a wrong prediction costs a task at most its own bound.
  * The timer also empties the queues of a CPU that goes (hotplug.bpf.c), and while a
- * task of a higher class has the CPU, it is its tick as well.
+ * task of a higher class has the CPU, it is its tick as well. And it calls CPUs from outside the
+ * warm set (warm.bpf.c) for what waited too long there.
  */
 #include "freqlock.bpf.h"
 #include "park.bpf.h"
@@ -33,6 +34,8 @@ struct {
 /* More than these at one CPU wait for the next round of the timer. */
 #define PARK_BATCH    64
 #define PARK_AGAIN_NS (50 * FL_USEC)
+/* Tasks scanned in a queue for those that waited too long in the warm set. */
+#define HELD_TASKS 16
 /* While its CPU goes offline: hotplug.bpf.c. */
 #define PARK_GOING_NS (1000 * FL_USEC)
 
@@ -63,6 +66,39 @@ static s32 claim_idle(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64
 	if (target >= 0 && fl_allowed(p, target) && scx_bpf_test_and_clear_cpu_idle(target))
 		return target;
 	return fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
+}
+
+/*
+ * Wake idle CPUs for what waited in the warm set, at @cpu, for too long; ns till the next look
+ * there, FL_NONE: none.
+ */
+static u64 call_for_held(s32 cpu, u64 now)
+{
+	u64 bound = warm_wait_ns, next = FL_NONE, waited;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u32 seen = 0;
+	s32 idle;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0) {
+		if (++seen > HELD_TASKS)
+			break;
+		tctx = fl_task(p);
+		if (!tctx || fl_is_pinned(p))
+			continue;
+		waited = elapsed(tctx->waiting_since, now);
+		if (waited < bound) {
+			next = lesser(next, bound - waited);
+			continue;
+		}
+		idle = fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
+		if (idle < 0)
+			break;
+		fl_kick(idle, SCX_KICK_IDLE);
+	}
+	bpf_rcu_read_unlock();
+	return next;
 }
 
 static int park_fire(void *map, u32 *key, struct park_timer *t)
@@ -107,7 +143,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	}
 	bpf_rcu_read_unlock();
 	if (fl_cpu(cpu)->holds) {
-		u64 left = fl_warm_call(cpu, now);
+		u64 left = call_for_held(cpu, now);
 
 		if (left == FL_NONE)
 			fl_cpu(cpu)->holds = false;

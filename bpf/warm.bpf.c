@@ -7,12 +7,7 @@
  */
 #include "freqlock.bpf.h"
 #include "warm.bpf.h"
-#include "kick.bpf.h"
-#include "place.bpf.h"
 #include "policy/warmset.h"
-
-/* Tasks scanned in a queue for those that waited too long. */
-#define WARM_TASKS 16
 
 u32 warm_cpus;    /* of the set, 0: there is none */
 u32 warm_share;   /* of what an idle one of the set lacks to full speed that is forgiven it */
@@ -76,34 +71,4 @@ int fl_warm_look(s32 cpu, u64 now)
 		resize(size);
 	warm_cpus = size;
 	return 0;
-}
-
-/* Wake idle CPUs for what waited too long at @cpu; ns till the next look there, FL_NONE: none. */
-u64 fl_warm_call(s32 cpu, u64 now)
-{
-	u64 bound = warm_wait_ns, next = FL_NONE, waited;
-	struct task_struct *p;
-	struct task_ctx *tctx;
-	u32 seen = 0;
-	s32 idle;
-
-	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, fl_queue(cpu), 0) {
-		if (++seen > WARM_TASKS)
-			break;
-		tctx = fl_task(p);
-		if (!tctx || fl_is_pinned(p))
-			continue;
-		waited = elapsed(tctx->waiting_since, now);
-		if (waited < bound) {
-			next = lesser(next, bound - waited);
-			continue;
-		}
-		idle = fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
-		if (idle < 0)
-			break;
-		fl_kick(idle, SCX_KICK_IDLE);
-	}
-	bpf_rcu_read_unlock();
-	return next;
 }

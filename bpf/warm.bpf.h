@@ -11,7 +11,6 @@ extern u64 warm_wait_ns;
 extern u64 warm_next;
 
 int fl_warm_look(s32 cpu, u64 now);
-u64 fl_warm_call(s32 cpu, u64 now);
 
 /* True if @p, which any CPU would do for, is to stay within the set. */
 static __always_inline bool fl_is_confined(const struct task_struct *p)

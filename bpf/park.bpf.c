@@ -72,7 +72,7 @@ static s32 claim_idle(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64
  * Wake idle CPUs for what waited in the warm set, at @cpu, for too long; ns till the next look
  * there, FL_NONE: none.
  */
-static u64 call_for_held(s32 cpu, u64 now)
+__noinline u64 fl_call_for_held(s32 cpu, u64 now)
 {
 	u64 bound = warm_wait_ns, next = FL_NONE, waited;
 	struct task_struct *p;
@@ -143,7 +143,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 	}
 	bpf_rcu_read_unlock();
 	if (fl_cpu(cpu)->holds) {
-		u64 left = call_for_held(cpu, now);
+		u64 left = fl_call_for_held(cpu, now);
 
 		if (left == FL_NONE)
 			fl_cpu(cpu)->holds = false;

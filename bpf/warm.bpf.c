@@ -56,8 +56,8 @@ int fl_warm_look(s32 cpu, u64 now)
 	work = warm_work(elapsed(warm_done, done), past);
 	warm_at = now;
 	warm_done = done;
-	/* Without a set there is none to hold: what is seen now counts. */
-	warm_work_avg = size ? warm_average(warm_work_avg, work, past, window) : work;
+	/* More work counts at once, and its end as slowly as CPUs cool. */
+	warm_work_avg = greater(work, warm_average(warm_work_avg, work, past, window));
 	warm_wait_ns = warm_wait(&m, fl_slice(NULL));
 	size = 0;
 	if (tunables.warm_set && tunables.speed_floor < FL_FULL_SPEED && !capacity_differs)

@@ -344,6 +344,17 @@ static __always_inline void wake_another(struct task_struct *p, struct task_ctx 
 	}
 }
 
+/*
+ * Queued on @cpu it waits for CPUs of the warm set, which take it as they go idle; the timer of
+ * parked tasks calls others when it waited for long.
+ */
+static __always_inline void wait_in_set(struct task_ctx *tctx, s32 cpu, u64 now)
+{
+	tctx->flags &= ~FL_TASK_HELD;
+	fl_cpu(cpu)->holds = true;
+	fl_park_arm(cpu, now, warm_wait_ns);
+}
+
 /* True if select_cpu has claimed @cpu for @p, and left it to this to queue it there. */
 static __always_inline bool go_where_sent(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
 					  u64 now, u64 enq_flags)
@@ -419,11 +430,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	insert_queued(p, tctx, cpu, enq_flags, now);
 	call_cpu(cpu, in, now);
-	/* Others of the set take it as they go idle; park's timer calls more when it waited for
-	 * long. */
 	if (tctx->flags & FL_TASK_HELD) {
-		fl_cpu(cpu)->holds = true;
-		fl_park_arm(cpu, now, warm_wait_ns);
+		wait_in_set(tctx, cpu, now);
 		return;
 	}
 	if (!pinned && !fl_is_isolated(cpu))

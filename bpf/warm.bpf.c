@@ -39,18 +39,20 @@ static void resize(u32 size)
 }
 
 /*
- * What all CPUs did since the last look, and so how many the load deserves. Two CPUs that do so at
- * once count a short time twice.
+ * What all CPUs did since the last look, and so how many the load deserves. One CPU looks at a
+ * time: by another's half of what was seen, all of the work would seem to be done in no time.
  */
 int fl_warm_look(s32 cpu, u64 now)
 {
-	u64 past = elapsed(warm_at, now), done = 0, work, window;
+	u64 due = READ_ONCE(warm_next), past, done = 0, work, window;
 	u32 size = warm_cpus, i;
 	struct warm_machine m;
 
 	machine_of(&m);
 	window = warm_window(&m);
-	warm_next = now + window / WARM_LOOKS;
+	if (now < due || !__sync_bool_compare_and_swap(&warm_next, due, now + window / WARM_LOOKS))
+		return 0;
+	past = elapsed(warm_at, now);
 	bpf_for(i, 0, nr_cpus)
 		done += fl_cpu(i)->done;
 	work = warm_work(elapsed(warm_done, done), past);

@@ -170,6 +170,9 @@ static void cmd_mix(void)
 	if (wakee >= 0)
 		start_thread(&waker, periodic, NULL);
 	sleep_us(number("ms", 4000) * 1000);
+	/* Before this thread, which is real-time, may take its CPU to read thousands of clocks. */
+	if (wakee >= 0)
+		pthread_join(waker, NULL);
 	printf("loops=%d gap=", nr_loops);
 	for (int i = 0; i < nr_kinds; i++)
 		printf("%s%lu", i ? "," : "", longest_gap(i) / 1000);
@@ -185,10 +188,8 @@ static void cmd_mix(void)
 		most = got > most ? got : most;
 	}
 	printf(" least=%lu most=%lu", least / 1000, most / 1000);
-	if (wakee >= 0) {
-		pthread_join(waker, NULL);
+	if (wakee >= 0)
 		printf(" late=%lu mean=%lu", latest / 1000, mean_late / 1000);
-	}
 	printf("\n");
 	if (number("jump-s", 0))
 		end_jumps(jumps);

@@ -326,6 +326,7 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 		return arm(in_range(goal, FL_MAX_SHARES), c->b.refill_at, now);
 	} else {
 		fl_cpu(goal)->released = true;
+		fl_cpu(goal)->arrivals++;
 		fl_came(goal, now);
 		fl_mark_work(goal);
 		/* It may have gone idle since it was looked at. */

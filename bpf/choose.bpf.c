@@ -7,6 +7,7 @@
 #include "freqlock.bpf.h"
 #include "choose.bpf.h"
 #include "freq.bpf.h"
+#include "learn.bpf.h"
 #include "warm.bpf.h"
 #include "policy/balance.h"
 #include "policy/finish.h"
@@ -62,12 +63,9 @@ _Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
  * tasks took to come to it, by a clock that may be some us before or after the other's: where one
  * sees too much, the other sees as much too little.
  */
-static u64 exit_time(s32 from, s32 to)
+static u64 exit_time(s32 from, s32 to, u64 now)
 {
-	u64 a = fl_cpu(from)->idle_exit ?: tunables.idle_exit_ns;
-	u64 b = fl_cpu(to)->idle_exit ?: tunables.idle_exit_ns;
-
-	return (a + b) / 2;
+	return (fl_idle_exit(from, now) + fl_idle_exit(to, now)) / 2;
 }
 
 /*
@@ -94,7 +92,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
 
 	if (idle) {
-		c.wait = exit_time(pl->this_cpu, cpu);
+		c.wait = exit_time(pl->this_cpu, cpu, pl->now);
 		if (!shares_core(cpu))
 			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
 						 fl_turbo(pl->nr_active + 1),

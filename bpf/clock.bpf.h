@@ -28,6 +28,7 @@ static inline void queued_add(struct task_ctx *tctx, s32 cpu)
 	queued_remove(tctx);
 	tctx->queued_work = queued_entry(work < slice ? work : slice, tctx->weight);
 	tctx->queued_cpu = cpu;
+	fl_cpu(cpu)->arrivals++;
 	__sync_fetch_and_add(&fl_cpu(cpu)->queued_work, tctx->queued_work);
 }
 

@@ -185,6 +185,7 @@ struct cpu_ctx {
 	u64 rent_life; /* ... for so long: finish_rent() */
 	/* Its queues: clock.bpf.h, queue.bpf.c. */
 	u64 queued_work; /* and weights: policy/balance.h */
+	u32 arrivals;    /* changes as a task comes that others may take */
 	u64 next_balance;
 	/* Turns: late.bpf.c. */
 	u64 next_look; /* for late tasks in its queue */
@@ -205,7 +206,8 @@ struct cpu_ctx {
 	/* Spinning: spin.bpf.c. */
 	u32 spinner; /* process of the running task if that spins, else 0 */
 	/* What its tasks do: learn.bpf.c. */
-	u64 idle_exit; /* average time from being sent a task while idle to running it */
+	u64 idle_exit;    /* average time from being sent a task while idle to running it, ... */
+	u64 idle_exit_at; /* ... as of then: fl_idle_exit() */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
 	u32 running;               /* the task on it, 0 none of ours */
 	/* Locks: donate.bpf.c. */

@@ -218,8 +218,14 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 
 	if (tctx->flags & FL_TASK_PREDICTED)
 		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, wait);
-	/* A CPU that was stolen by the host for long says nothing about leaving idle. */
-	if (tctx->flags & FL_TASK_TO_IDLE && wait < LEARN_IDLE_EXIT_MAX_NS)
-		cctx->idle_exit = learn_average(cctx->idle_exit, wait);
+	/*
+	 * A CPU that ran another first, or was stolen by the host for long, says nothing about
+	 * leaving idle.
+	 */
+	if (tctx->flags & FL_TASK_TO_IDLE && wait < LEARN_IDLE_EXIT_MAX_NS &&
+	    (s64)(cctx->last_stop - tctx->waiting_since) <= 0) {
+		cctx->idle_exit = learn_average(cctx->idle_exit ? fl_idle_exit(cpu, now) : 0, wait);
+		cctx->idle_exit_at = now;
+	}
 	return 0;
 }

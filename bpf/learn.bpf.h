@@ -4,6 +4,15 @@
 #define __FREQLOCK_LEARN_BPF_H
 
 #include "freqlock.bpf.h"
+#include "policy/learn.h"
+
+/* What @cpu, if it is idle, is expected to take to run a task that is sent to it, ns. */
+static __always_inline u64 fl_idle_exit(s32 cpu, u64 now)
+{
+	const struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	return learn_exit(cctx->idle_exit, elapsed(cctx->idle_exit_at, now), tunables.idle_exit_ns);
+}
 
 u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		   u64 now, u64 wake_flags);

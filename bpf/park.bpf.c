@@ -138,6 +138,7 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 			fl_came(idle, now);
 			fl_kick(idle, SCX_KICK_IDLE);
 		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
+			fl_cpu(cpu)->arrivals++;
 			fl_count(park_released);
 		}
 	}

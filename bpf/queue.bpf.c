@@ -167,6 +167,44 @@ static void clear_work(s32 cpu)
 		__sync_fetch_and_or(fl_group_work(group), bit);
 }
 
+/*
+ * Looks of a CPU through queues in which nothing may run there, by the CPU that these are of. A
+ * task that comes may be inserted after the look that its count was read for: that is why they
+ * expire.
+ */
+#define VAIN_LOOKS 8
+static struct vain_look {
+	u64 until;
+	s32 from;
+	u32 arrivals; /* as they were */
+} vain_looks[FL_MAX_CPUS][VAIN_LOOKS];
+
+#define vain_look_of(cpu, from) \
+	(&vain_looks[in_range(cpu, FL_MAX_CPUS)][in_range(from, VAIN_LOOKS)])
+
+/* True if @cpu looked there a moment ago, and nothing came since. */
+static bool looks_in_vain(s32 cpu, s32 from, u64 now)
+{
+	const struct vain_look *look = vain_look_of(cpu, from);
+
+	return (s64)(look->until - now) > 0 && look->from == from &&
+	       look->arrivals == READ_ONCE(fl_cpu(from)->arrivals);
+}
+
+/* @cpu found nothing to take at @from, where @arrivals had been counted before. */
+static void looked_in_vain(s32 cpu, s32 from, u32 arrivals, u64 now)
+{
+	u64 ns = vain_ns(scx_bpf_dsq_nr_queued(fl_queue(from)));
+	struct vain_look *look = vain_look_of(cpu, from);
+
+	if (!ns)
+		return;
+	look->from = from;
+	look->arrivals = arrivals;
+	look->until = now + ns;
+	fl_count(steal_vain);
+}
+
 /* A task of another node is taken only if it waits for longer than the way costs. */
 static bool crosses(s32 from, u64 now)
 {
@@ -182,14 +220,19 @@ int fl_steal_from(s32 cpu, s32 from, u64 now)
 {
 	struct cpu_topo a = *(struct cpu_topo *)fl_topo(cpu);
 	struct cpu_topo b = *(struct cpu_topo *)fl_topo(from);
-	u32 distance = topo_distance(&a, &b, false);
+	u32 distance = topo_distance(&a, &b, false), arrivals;
 
 	if (steal_parked(from, now))
 		return true;
 	if (distance == FL_FAR && !crosses(from, now))
 		return false;
-	if (!take_waiting(from))
+	arrivals = READ_ONCE(fl_cpu(from)->arrivals);
+	if (looks_in_vain(cpu, from, now))
 		return false;
+	if (!take_waiting(from)) {
+		looked_in_vain(cpu, from, arrivals, now);
+		return false;
+	}
 	if (distance == FL_SAME_CORE)
 		fl_count(steal_core);
 	else if (distance == FL_SAME_LLC)

@@ -67,6 +67,7 @@ STAT(steal_core, queue, "Taken by an idle CPU from a hardware thread of its core
 STAT(steal_llc, queue, "Taken by an idle CPU from another core under its last-level cache")
 STAT(steal_node, queue, "Taken by an idle CPU from another last-level cache of its node")
 STAT(steal_far, queue, "Taken by an idle CPU from another node")
+STAT(steal_vain, queue, "Looks of an idle CPU through a long queue in which no task may run there")
 STAT(balance, queue, "Taken by a busy CPU from one with more weight to run")
 STAT(rotate, queue, "Taken by a busy CPU from a queue longer by one, to take turns")
 STAT(late, queue, "Waited for half of starve_ms, and put where the order is that of waiting")

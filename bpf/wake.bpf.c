@@ -113,7 +113,7 @@ static bool leaves_soon(const struct placement *pl)
 	if (fl_nr_running(pl->this_cpu) != 1)
 		return false;
 	if (pl->park)
-		return pl->leave_ns <= (cctx->idle_exit ?: tunables.idle_exit_ns);
+		return pl->leave_ns <= fl_idle_exit(pl->this_cpu, pl->now);
 	return pl->now < cctx->next_balance;
 }
 

@@ -50,4 +50,22 @@ static inline u64 balance_room(u64 from, u64 here)
 	return elapsed(here, from);
 }
 
+enum {
+	/*
+	 * A CPU looks through the tasks of another for one that may run on it, and finds none: some
+	 * 30 ns each, for a task's affinity is seldom in a cache. It looks again after 64 times
+	 * that at the soonest, unless another task came there, so that looks in vain take no more
+	 * than 1/64 of its time, however many tasks are bound to a CPU.
+	 */
+	VAIN_TASK_NS = 64 * 30,
+	/* So few are looked through each time. */
+	VAIN_TASKS = 16,
+};
+
+/* For how long a look in vain through @nr tasks holds, ns; 0: it costs too little. */
+static inline u64 vain_ns(s32 nr)
+{
+	return nr > VAIN_TASKS ? (u64)nr * VAIN_TASK_NS : 0;
+}
+
 #endif /* __FREQLOCK_POLICY_BALANCE_H */

@@ -16,6 +16,8 @@ enum {
 	LEARN_UNKNOWN_BURST_NS = 1000 * 1000,
 	/* Idle CPUs that take longer than this did not take it to wake up. */
 	LEARN_IDLE_EXIT_MAX_NS = 1000 * 1000,
+	/* In 2 to this ns, 67 ms, what was seen of it is forgotten if nothing is seen anew. */
+	LEARN_EXIT_SHIFT = 26,
 };
 
 /*
@@ -92,6 +94,23 @@ static inline u32 hist_slot(u64 ns)
 	u32 slot = us ? highest_bit(us) + 1 : 0;
 
 	return slot < FL_HIST_SLOTS ? slot : FL_HIST_SLOTS - 1;
+}
+
+/*
+ * What an idle CPU is expected to take to run a task sent to it: @seen on average as of @past ns
+ * ago, 0 not yet; @usual where nothing is known. Where that was too long, nobody is sent there any
+ * more, so that it would never be seen to be wrong. So it fades to what is usual. To try again
+ * costs what that is wrong by, 1 ms at most, once in this time: where waking up really takes 100
+ * us, less than a part in 600.
+ */
+static inline u64 learn_exit(u64 seen, u64 past, u64 usual)
+{
+	u64 more = elapsed(usual, seen);
+
+	if (!seen)
+		return usual;
+	past = lesser(past, 1ULL << LEARN_EXIT_SHIFT);
+	return seen - (lesser(more, LEARN_IDLE_EXIT_MAX_NS) * past >> LEARN_EXIT_SHIFT);
 }
 
 #endif /* __FREQLOCK_POLICY_LEARN_H */

@@ -46,6 +46,15 @@ proptest! {
         prop_assert_eq!(weight < room, from >= here + 2);
     }
 
+    /// 30 ns for each task that is looked at, and then no look for so long.
+    #[test]
+    fn looks_in_vain_take_little_of_the_time(nr in 0..=i32::MAX) {
+        let look = 30 * nr as u64;
+        let pause = policy!(vain_ns(nr));
+        prop_assert!(nr > 16 || pause == 0);
+        prop_assert!(nr <= 16 || 64 * look == pause);
+    }
+
     #[test]
     fn what_goes_makes_the_greater_load_less_and_never_comes_back(
         others in 0u64..1 << 28, here in 0u64..1 << 28, weight in 1u64..=MOST_WEIGHT

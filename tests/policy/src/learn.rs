@@ -24,6 +24,17 @@ fn learned(samples: impl Iterator<Item = u64>) -> sys::learned {
 proptest! {
     #![proptest_config(config())]
 
+    /// What was seen of an idle CPU, however wrong, is forgotten within 67 ms.
+    #[test]
+    fn an_idle_exit_fades_to_the_usual(seen in any_time(), usual in 0..1_000_000u64, a in any_time(), b in any_time()) {
+        let seen = seen.min(1_000_000);
+        let exit = |past| policy!(learn_exit(seen, past, usual));
+        let (a, b) = (a.min(b), a.max(b));
+        prop_assert!(exit(b) <= exit(a));
+        prop_assert_eq!(exit(0), if seen == 0 { usual } else { seen });
+        prop_assert_eq!(exit(1 << 26), if seen == 0 { usual } else { seen.min(usual) });
+    }
+
     #[test]
     fn average_is_between_old_and_new(old in 1..=MAX, sample in any_time()) {
         let got = policy!(learn_average(old, sample));

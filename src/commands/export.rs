@@ -5,7 +5,7 @@ use super::trace_files;
 use crate::foreign;
 use crate::output;
 use crate::trace::format::Head;
-use crate::trace::perfetto::{self, Failed};
+use crate::trace::perfetto;
 use crate::trace::reader::Item;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -57,10 +57,7 @@ pub fn print(args: &ExportArgs) -> Result<()> {
 
 fn perfetto(file: &Path, out: &mut impl Write, to: &str) -> Result<()> {
     let trace = trace_files::open(file)?;
-    perfetto::write(trace, out).map_err(|failed| match failed {
-        Failed::Read(why) => anyhow::Error::new(why).context(trace_files::cannot_read(file)),
-        Failed::Write(why) => anyhow::Error::new(why).context(format!("cannot write {to}")),
-    })
+    perfetto::write(trace, out).map_err(|failed| trace_files::explain(failed, file, to))
 }
 
 fn csv(file: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {

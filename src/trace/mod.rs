@@ -7,6 +7,7 @@
 //! - `ring`: the buffers that the BPF side fills, mapped.
 //! - `format`: head, chunks and events as bytes.
 //! - `writer`, `reader`: a file as it grows, and merged by time.
+//! - `failed`: why nothing was made of one.
 //! - `task_names`: what tasks are called, as events go by.
 //! - `perfetto`: a trace in Perfetto's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
@@ -17,6 +18,7 @@
 pub mod analysis;
 mod analysis_text;
 pub mod comparison;
+mod failed;
 pub mod format;
 mod kinds;
 pub mod perfetto;
@@ -26,4 +28,5 @@ mod task_names;
 pub mod viewer;
 pub mod writer;
 
+pub use failed::Failed;
 pub use kinds::Kind;

@@ -8,9 +8,9 @@ mod decoded;
 mod protobuf;
 
 use super::format::{Event, Head, MAX_CPUS};
-use super::reader::{Error, Item, Trace};
+use super::reader::{Item, Trace};
 use super::task_names::{Names, MAX_PID};
-use super::Kind;
+use super::{Failed, Kind};
 use protobuf as pb;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
@@ -29,17 +29,6 @@ const PRIORITY: i32 = 120;
 const CLONE_THREAD: u64 = 0x10000;
 /// What cpu_idle says of a CPU that leaves its idle state.
 const NOT_IDLE: u32 = u32::MAX;
-
-/// Why there is no file for Perfetto.
-#[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// What was read.
-    #[error(transparent)]
-    Read(#[from] Error),
-    /// What was to be written.
-    #[error("cannot write")]
-    Write(#[from] io::Error),
-}
 
 /// Writes all of the trace.
 pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<(), Failed> {

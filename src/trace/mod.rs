@@ -10,6 +10,7 @@
 //! - `failed`: why nothing was made of one.
 //! - `task_names`: what tasks are called, as events go by.
 //! - `perfetto`: a trace in Perfetto's format.
+//! - `parquet`: a trace as a table in Parquet's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
 //! - `viewer`: a trace as a page of HTML.
@@ -21,6 +22,7 @@ pub mod comparison;
 mod failed;
 pub mod format;
 mod kinds;
+pub mod parquet;
 pub mod perfetto;
 pub mod reader;
 pub mod ring;

@@ -237,6 +237,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "scx_freqlock export --perfetto make.trace -o make.pftrace",
                 "For Perfetto's viewer and its SQL.",
             ),
+            (
+                "scx_freqlock export --parquet make.trace -o make.parquet",
+                "For DuckDB, pandas and what else reads tables of Parquet's.",
+            ),
         ],
     ),
     (

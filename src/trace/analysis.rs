@@ -143,6 +143,14 @@ fn histogram() -> Histogram<u64> {
 impl Analysis {
     /// Reads all of the trace.
     pub fn of<R: Read + Seek>(trace: Trace<R>) -> Result<Self, Error> {
+        Self::with(trace, |_| ())
+    }
+
+    /// Reads all of the trace, and passes it on.
+    pub fn with<R: Read + Seek>(
+        trace: Trace<R>,
+        mut also: impl FnMut(Item),
+    ) -> Result<Self, Error> {
         let end = trace.end.clone();
         let mut this = Self::new(trace.head.clone());
         this.is_whole = end.is_some();
@@ -150,6 +158,7 @@ impl Analysis {
         this.lost = trace.lost;
         trace.replay(|item| {
             this.take(item);
+            also(item);
             Ok::<_, Error>(())
         })?;
         let end = end.unwrap_or_default();

@@ -13,6 +13,7 @@
 //! - `parquet`: a trace as a table in Parquet's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
+//! - `plot`: the same as pictures.
 //! - `viewer`: a trace as a page of HTML.
 //! - `comparison`: the same of two traces, with the change.
 
@@ -24,6 +25,7 @@ pub mod format;
 mod kinds;
 pub mod parquet;
 pub mod perfetto;
+pub mod plot;
 pub mod reader;
 pub mod ring;
 mod task_names;

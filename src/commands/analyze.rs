@@ -26,7 +26,7 @@ pub struct AnalyzeArgs {
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "file")]
     pub diff: Vec<PathBuf>,
 
-    /// Draw as well, into SVG files of this directory: speeds of CPUs, and waits for one
+    /// Draw as well, into SVG files of this directory: speeds of CPUs, waits for CPUs and locks
     #[arg(long, value_name = "DIR", conflicts_with = "diff")]
     pub plot: Option<PathBuf>,
 }

@@ -48,6 +48,9 @@ pub fn pictures(analysis: &Analysis, speeds: &Speeds) -> Result<Vec<Picture>, Er
     ];
     let title = format!("{of}: waits for a CPU");
     add("waits.svg", draw::curves(&curves(&waits), &title))?;
+    let waits = [("from wait to handoff", &analysis.decisions.lock_waits)];
+    let title = format!("{of}: waits for locks");
+    add("locks.svg", draw::curves(&curves(&waits), &title))?;
     Ok(pictures)
 }
 

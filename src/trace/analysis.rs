@@ -5,7 +5,7 @@
 //! Where events are missing, what a CPU did is unknown up to its next switch, and waits
 //! that began before are not counted.
 
-use super::decisions::Decisions;
+use super::decided::{histogram, Decisions};
 use super::format::{Cpu as Described, Event, Head};
 use super::reader::{Error, Item, Trace};
 use super::task_names::MAX_PID;
@@ -136,11 +136,6 @@ pub struct Analysis {
     running: BTreeMap<u16, Cpu>,
     epoch: u64,
     now: u64,
-}
-
-pub(super) fn histogram() -> Histogram<u64> {
-    const HOUR_NS: u64 = 3_600_000_000_000;
-    Histogram::new_with_bounds(1, HOUR_NS, 3).expect("the bounds are constants and valid")
 }
 
 impl Analysis {

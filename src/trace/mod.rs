@@ -9,24 +9,24 @@
 //! - `writer`, `reader`: a file as it grows, and merged by time.
 //! - `failed`: why nothing was made of one.
 //! - `task_names`: what tasks are called, as events go by.
-//! - `locks`: who waits for which lock, as events go by.
+//! - `lock_waits`: who waits for which lock, as events go by.
 //! - `perfetto`: a trace in Perfetto's format.
 //! - `parquet`: a trace as a table in Parquet's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
 //! - `plot`: the same as pictures.
 //! - `viewer`: a trace as a page of HTML.
-//! - `decisions`: what our own scheduler decided.
+//! - `decided`: what our own scheduler decided.
 //! - `comparison`: the same of two traces, with the change.
 
 pub mod analysis;
 mod analysis_text;
 pub mod comparison;
-mod decisions;
+mod decided;
 mod failed;
 pub mod format;
 mod kinds;
-mod locks;
+mod lock_waits;
 pub mod parquet;
 pub mod perfetto;
 pub mod plot;

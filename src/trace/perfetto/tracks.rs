@@ -4,7 +4,7 @@
 //! lock.
 
 use super::super::format::{Event, Head};
-use super::super::locks::{Change, Locks};
+use super::super::lock_waits::{Change, Locks};
 use super::super::task_names::Names;
 use super::super::Kind;
 use super::protobuf as pb;

@@ -2,7 +2,7 @@
 //! The events of a trace by CPU, as columns: who runs, how fast, and how many wait.
 
 use super::super::format::{Cpu, Event, Head, MAX_CPUS};
-use super::super::locks::Locks;
+use super::super::lock_waits::Locks;
 use super::super::reader::Item;
 use super::super::task_names::{Names, MAX_PID};
 use super::super::Kind;

@@ -22,11 +22,11 @@ function runsNext(pid, time) {
 // All waits, once all events are there.
 function findWaits() {
   const all = [];
-  const wanted = new Set(["lock-wait", "lock-hold", "handoff", "lock-left"].map((name) => KIND[name]));
-  wanted.add(GAP);
+  const wanted = new Uint8Array(256);
+  for (const kind of ["lock-wait", "lock-hold", "handoff", "lock-left"].map((name) => KIND[name]).concat(GAP)) wanted[kind] = 1;
   lanes.forEach((lane, number) => {
     for (let at = 0; at < lane.kind.length; at++) {
-      if (wanted.has(lane.kind[at])) all.push({ lane: number, at, time: lane.time[at] });
+      if (wanted[lane.kind[at]]) all.push({ lane: number, at, time: lane.time[at] });
     }
   });
   all.sort((a, b) => a.time - b.time || a.lane - b.lane || a.at - b.at);
@@ -38,7 +38,7 @@ function findWaits() {
       open.clear();
       holders.clear();
     } else if (kind === "lock-wait") {
-      const wait = { task, pid, lock, from: time, to: data.span, lane: number, holders: [], got: null };
+      const wait = { task, pid, lock, from: time, to: data.span, lane: number, holders: [], given: null };
       if (holders.has(lock)) wait.holders.push({ from: time, task: holders.get(lock) });
       open.set(pid, wait);
       waits.push(wait);
@@ -49,14 +49,20 @@ function findWaits() {
       const wait = open.get(pid);
       open.delete(pid);
       wait.to = time;
-      if (kind === "handoff") wait.got = { lane: number, next: runsNext(pid, time) };
+      if (kind === "handoff") wait.given = number;
       if (![...open.values()].some((other) => other.lock === wait.lock)) holders.delete(wait.lock);
     }
   }
-  for (const wait of waits) {
-    const [holder] = wait.holders;
-    wait.holder = holder ? runsNext(data.tasks[holder.task][0], wait.from) : null;
-  }
+}
+
+// Where its arrows lead, once they are drawn.
+function ends(wait) {
+  const [holder] = wait.holders;
+  wait.ends ??= {
+    holder: holder ? runsNext(data.tasks[holder.task][0], wait.from) : null,
+    next: wait.given === null ? null : runsNext(wait.pid, wait.to),
+  };
+  return wait.ends;
 }
 
 // For whom the task waits at that time, for whom that one does, and so on.
@@ -96,8 +102,9 @@ function arrow(canvas, from, to, colour) {
 function drawWaits(canvas, from, to, place) {
   const seen = waits.filter((wait) => wait.from <= to && wait.to >= from);
   if (seen.length > MOST_ARROWS) return;
-  for (const { lane, from: begin, to: end, holder, got } of seen) {
-    if (holder) arrow(canvas, place(lane, begin), place(holder.lane, holder.time), "#7f1d1d");
-    if (got?.next) arrow(canvas, place(got.lane, end), place(got.next.lane, got.next.time), "#166534");
+  for (const wait of seen) {
+    const { holder, next } = ends(wait);
+    if (holder) arrow(canvas, place(wait.lane, wait.from), place(holder.lane, holder.time), "#7f1d1d");
+    if (next) arrow(canvas, place(wait.given, wait.to), place(next.lane, next.time), "#166534");
   }
 }

@@ -2,9 +2,8 @@
 //! What our own scheduler decided, by the events that it alone has: where it placed tasks and
 //! why, and how long tasks waited for locks.
 
-use super::analysis::histogram;
 use super::format::Event;
-use super::locks::{Change, Locks};
+use super::lock_waits::{Change, Locks};
 use super::ring::abi;
 use super::Kind;
 use hdrhistogram::Histogram;
@@ -33,6 +32,12 @@ pub struct Decisions {
     /// Placements.
     pub places: u64,
     outcomes: [u64; OUTCOMES.len()],
+}
+
+/// Of times up to an hour, ns.
+pub(super) fn histogram() -> Histogram<u64> {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    Histogram::new_with_bounds(1, HOUR_NS, 3).expect("the bounds are constants and valid")
 }
 
 impl Default for Decisions {

@@ -112,7 +112,7 @@ impl Ours {
         self.0.iter().map(|_| MaybeUninit::uninit()).collect()
     }
 
-    /// Loads what writes the wanted kinds, and attaches it.
+    /// Loads what writes the wanted kinds; it is not attached yet.
     pub fn watch<'a>(
         &self,
         shared: &Shared,
@@ -164,11 +164,9 @@ impl Watched {
         // Of headers of the scheduler's.
         open.maps.task_ctxs.set_autocreate(false)?;
         open.maps.cpu_orders.set_autocreate(false)?;
-        let mut skel = open
+        let skel = open
             .load()
             .context("cannot load what records the scheduler's decisions")?;
-        skel.attach()
-            .context("cannot attach what records the scheduler's decisions")?;
         Ok(Some(skel))
     }
 }
@@ -179,6 +177,12 @@ impl Watching<'_> {
         let fds = self.0.iter().flat_map(|skel| skel.object().progs());
         fds.filter_map(|prog| Program::id_from_fd(prog.as_fd()).ok())
             .collect()
+    }
+
+    /// From now on they write.
+    pub fn attach(&mut self) -> Result<()> {
+        let cannot = "cannot attach what records the scheduler's decisions";
+        (self.0.iter_mut()).try_for_each(|skel| skel.attach().context(cannot))
     }
 
     /// Nothing is written any more, but what has begun.

@@ -179,6 +179,19 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     );
     let mut rings = Rings::new(events, cursors, cpus.len(), places);
 
+    let mut objects = ours.as_ref().map(Ours::objects).unwrap_or_default();
+    let shared = Shared {
+        wanted: set_of(&wanted),
+        places,
+        overwrite: opts.overwrite,
+        buffer_of: &buffer_of,
+        events: skel.maps.events.as_fd(),
+        cursors: skel.maps.cursors.as_fd(),
+        verifier: opts.verifier,
+    };
+    let watching = ours.map(|ours| ours.watch(&shared, &mut objects));
+    let mut watching = watching.transpose()?;
+
     // For its owner alone: it has the names of everybody's tasks.
     let file = OpenOptions::new()
         .write(true)
@@ -192,18 +205,9 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     let begin_ns = now()?;
     skel.attach()
         .context("cannot attach the recorder to the scheduler's tracepoints")?;
-    let mut objects = ours.as_ref().map(Ours::objects).unwrap_or_default();
-    let shared = Shared {
-        wanted: set_of(&wanted),
-        places,
-        overwrite: opts.overwrite,
-        buffer_of: &buffer_of,
-        events: skel.maps.events.as_fd(),
-        cursors: skel.maps.cursors.as_fd(),
-        verifier: opts.verifier,
-    };
-    let watching = ours.map(|ours| ours.watch(&shared, &mut objects));
-    let mut watching = watching.transpose()?;
+    if let Some(watching) = &mut watching {
+        watching.attach()?;
+    }
     let tasks = present(&skel)?;
     let head = describe(opts, &cpus, &wanted, &tasks, begin_ns);
     let cannot = || format!("cannot write {}", foreign::path(&opts.output));

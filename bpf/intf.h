@@ -79,7 +79,10 @@ enum fl_source_flags {
 	HOOKED = 1 << 4,   /* ... or the tracepoint power:cpu_frequency */
 };
 
-/* What a trace has: bpf/record.bpf.c writes those that the kernel's tracepoints report. */
+/*
+ * What a trace has: bpf/record.bpf.c writes those that the kernel's tracepoints report,
+ * bpf/decisions.bpf.c those that our scheduler alone knows of.
+ */
 enum fl_trace {
 #define EVENT(name, cli, flags, help) FL_TRACE_##name,
 #include "events.h"
@@ -89,6 +92,7 @@ enum fl_trace {
 
 enum fl_trace_flags {
 	TRACED = 1 << 0, /* a tracepoint reports it, under any scheduler */
+	OURS = 1 << 1,   /* it is our scheduler's own doing */
 };
 
 /* Distances between two CPUs; each includes the ones before it. */

@@ -227,6 +227,14 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	return fl_timer_start(&t->timer, left);
 }
 
+/* The turn of the task on @cpu is over. Not inlined: `record` sees it here. */
+__noinline int fl_turn_ends(s32 cpu)
+{
+	fl_cpu(cpu)->turn_ends = 0;
+	fl_kick(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
 /* Too late by a moment is not too early for the turn that was meant. */
 #define TURN_SLACK_NS (50 * FL_USEC)
 
@@ -239,11 +247,8 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 	ends = READ_ONCE(cctx->turn_ends);
 	if (!ends)
 		return 0;
-	if (now + TURN_SLACK_NS >= ends) {
-		cctx->turn_ends = 0;
-		fl_kick(*key, SCX_KICK_PREEMPT);
-		return 0;
-	}
+	if (now + TURN_SLACK_NS >= ends)
+		return fl_turn_ends(*key);
 	t->fires_at = ends;
 	fl_timer_start(&t->timer, ends - now);
 	return 0;

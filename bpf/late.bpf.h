@@ -10,6 +10,7 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 	    u64 now);
 bool fl_still_late(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now, u64 enq_flags);
 int fl_end_turn(s32 cpu, u64 now, u64 left);
+int fl_turn_ends(s32 cpu);
 int fl_look_for_late(s32 cpu, u64 now);
 int fl_late_init(u32 cpu);
 

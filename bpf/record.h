@@ -17,6 +17,17 @@ enum rec_consts {
 	REC_ABSENT = 0xfffe,
 };
 
+/* Of FL_TRACE_place, beside the mode: what came of it. */
+enum rec_place {
+	REC_PLACE_MODE = 0xff,
+	REC_PLACE_IDLE = 1 << 8,  /* the CPU was idle */
+	REC_PLACE_PARK = 1 << 9,  /* the task is to wait for it on purpose */
+	REC_PLACE_SET = 1 << 10,  /* the task is to wait within the warm set */
+	REC_PLACE_BIG = 1 << 11,  /* a big one for a holder, or by prefer_big */
+	REC_PLACE_PREV = 1 << 12, /* it is the one that the task ran on before */
+	REC_PLACE_FORK = 1 << 13, /* the task is new */
+};
+
 struct rec_event {
 	u64 time; /* ns of CLOCK_MONOTONIC; 0: not yet written */
 	u32 pid;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const BPF: &str = "../../bpf";
 
 /// BPF objects of their own, which watch any scheduler.
-const APART: [&str; 2] = ["observe", "record"];
+const APART: [&str; 3] = ["decisions", "observe", "record"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut sources: Vec<PathBuf> = std::fs::read_dir(BPF)?

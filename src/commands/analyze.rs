@@ -2,10 +2,14 @@
 //! `scx_freqlock analyze`: what a trace says, as text.
 
 use super::trace_files;
+use crate::foreign;
 use crate::output;
 use crate::trace::analysis::Analysis;
 use crate::trace::comparison::Comparison;
+use crate::trace::plot::{self, Speeds};
 use anyhow::{Context, Result};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Print what a trace says: time of CPUs, waits, wake-ups by speed
@@ -21,6 +25,10 @@ pub struct AnalyzeArgs {
     /// Print the figures of two traces beside each other, with the change from A to B
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "file")]
     pub diff: Vec<PathBuf>,
+
+    /// Draw as well, into SVG files of this directory: speeds of CPUs, waits for CPUs and locks
+    #[arg(long, value_name = "DIR", conflicts_with = "diff")]
+    pub plot: Option<PathBuf>,
 }
 
 /// Reads it and prints.
@@ -30,7 +38,30 @@ pub fn print(args: &AnalyzeArgs) -> Result<()> {
         return Ok(output::print(Comparison { a, b }.to_string())?);
     }
     let file = args.file.as_deref().context("no trace is named")?;
-    Ok(output::print(of(file)?.to_string())?)
+    match &args.plot {
+        None => Ok(output::print(of(file)?.to_string())?),
+        Some(dir) => draw(file, dir),
+    }
+}
+
+fn draw(file: &Path, dir: &Path) -> Result<()> {
+    let trace = trace_files::open(file)?;
+    let end_ns = trace.end.as_ref().map_or(0, |end| end.end_ns);
+    let mut speeds = Speeds::new(&trace.head);
+    let analysis = Analysis::with(trace, |item| speeds.take(item))
+        .with_context(|| trace_files::cannot_read(file))?;
+    speeds.finish(end_ns);
+    output::print(analysis.to_string())?;
+    fs::create_dir_all(dir).with_context(|| trace_files::cannot_write(dir))?;
+    for picture in plot::pictures(&analysis, &speeds)? {
+        let to = dir.join(picture.name);
+        trace_files::write(file, &to, |out| {
+            out.write_all(picture.svg.as_bytes())
+                .with_context(|| trace_files::cannot_write(&to))
+        })?;
+        output::say(format_args!("{} is drawn", foreign::path(&to)));
+    }
+    Ok(())
 }
 
 fn of(file: &Path) -> Result<Analysis> {

@@ -5,8 +5,8 @@ use super::trace_files;
 use crate::foreign;
 use crate::output;
 use crate::trace::format::Head;
-use crate::trace::perfetto::{self, Failed};
 use crate::trace::reader::Item;
+use crate::trace::{parquet, perfetto};
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 /// What is printed at a time, bytes.
 const PART: usize = 1 << 16;
 
-/// Write the events of a trace as CSV, or for Perfetto
+/// Write the events of a trace as CSV, as Parquet, or for Perfetto
 ///
 /// FILE is of `scx_freqlock record`; what `low` and `high` hold of each event, docs/TRACE.md
-/// says. In CSV a gap is where events of the CPU are missing. Perfetto's file is for
+/// says. In CSV and Parquet a gap is where events of the CPU are missing. Perfetto's file is for
 /// ui.perfetto.dev and its trace_processor.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("form").required(true))]
@@ -30,6 +30,10 @@ pub struct ExportArgs {
     #[arg(long, group = "form")]
     pub perfetto: bool,
 
+    /// A table in Apache Parquet's format, with the columns of CSV
+    #[arg(long, group = "form")]
+    pub parquet: bool,
+
     /// The trace
     pub file: PathBuf,
 
@@ -40,27 +44,29 @@ pub struct ExportArgs {
 
 /// Reads it and writes.
 pub fn print(args: &ExportArgs) -> Result<()> {
-    match (args.perfetto, &args.output) {
-        (false, None) => csv(&args.file, |text| Ok(output::print(text)?)),
-        (false, Some(to)) => trace_files::write(&args.file, to, |out| {
+    match (args.csv, &args.output) {
+        (true, None) => csv(&args.file, |text| Ok(output::print(text)?)),
+        (true, Some(to)) => trace_files::write(&args.file, to, |out| {
             csv(&args.file, |text| {
                 out.write_all(text.as_bytes())
                     .with_context(|| trace_files::cannot_write(to))
             })
         }),
-        (true, None) => trace_files::write_out(|out| perfetto(&args.file, out, "standard output")),
-        (true, Some(to)) => trace_files::write(&args.file, to, |out| {
-            perfetto(&args.file, out, &foreign::path(to))
-        }),
+        (false, None) => trace_files::write_out(|out| packed(args, out, "standard output")),
+        (false, Some(to)) => {
+            trace_files::write(&args.file, to, |out| packed(args, out, &foreign::path(to)))
+        }
     }
 }
 
-fn perfetto(file: &Path, out: &mut impl Write, to: &str) -> Result<()> {
-    let trace = trace_files::open(file)?;
-    perfetto::write(trace, out).map_err(|failed| match failed {
-        Failed::Read(why) => anyhow::Error::new(why).context(trace_files::cannot_read(file)),
-        Failed::Write(why) => anyhow::Error::new(why).context(format!("cannot write {to}")),
-    })
+/// What is no text.
+fn packed(args: &ExportArgs, out: &mut impl Write, to: &str) -> Result<()> {
+    let trace = trace_files::open(&args.file)?;
+    let done = match args.parquet {
+        true => parquet::write(trace, out),
+        false => perfetto::write(trace, out),
+    };
+    done.map_err(|failed| trace_files::explain(failed, &args.file, to))
 }
 
 fn csv(file: &Path, mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
@@ -83,11 +89,7 @@ fn line(head: &Head, item: Item) -> String {
         Item::Gap { cpu } => return format!(",{cpu},gap,,,\n"),
         Item::Event(event) => event,
     };
-    let kind = match head.events.get(usize::from(event.kind)) {
-        // Names are of letters; of a file that lies, the number.
-        Some(name) if name.bytes().all(|c| c.is_ascii_lowercase() || c == b'-') => name.clone(),
-        _ => event.kind.to_string(),
-    };
+    let kind = head.kind(event.kind);
     let (time, cpu, pid) = (event.time, event.cpu, event.pid);
     format!(
         "{time},{cpu},{kind},{pid},{},{}\n",

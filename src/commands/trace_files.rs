@@ -3,6 +3,7 @@
 
 use crate::foreign;
 use crate::trace::reader::Trace;
+use crate::trace::Failed;
 use anyhow::{ensure, Context, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
@@ -20,6 +21,14 @@ pub fn cannot_read(path: &Path) -> String {
 /// What is said of one that cannot be written.
 pub fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", foreign::path(path))
+}
+
+/// What is said of a trace of which nothing was made for `to`.
+pub fn explain(failed: Failed, trace: &Path, to: &str) -> anyhow::Error {
+    match failed {
+        Failed::Write(why) => anyhow::Error::new(why).context(format!("cannot write {to}")),
+        failed => anyhow::Error::new(failed).context(cannot_read(trace)),
+    }
 }
 
 /// Opens a trace.

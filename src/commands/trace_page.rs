@@ -4,7 +4,7 @@
 use super::trace_files;
 use crate::foreign;
 use crate::output;
-use crate::trace::viewer::{self, Failed, View};
+use crate::trace::viewer::{self, View};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs;
@@ -47,10 +47,8 @@ pub fn make(args: &ViewArgs) -> Result<()> {
     });
     let mut done = None;
     trace_files::write(&args.file, &to, |out| {
-        let written = viewer::write(trace, &views, out).map_err(|failed| match failed {
-            Failed::Write(why) => anyhow::Error::new(why).context(trace_files::cannot_write(&to)),
-            failed => anyhow::Error::new(failed).context(trace_files::cannot_read(&args.file)),
-        })?;
+        let written = viewer::write(trace, &views, out)
+            .map_err(|failed| trace_files::explain(failed, &args.file, &foreign::path(&to)))?;
         done = Some(written);
         Ok(())
     })?;

@@ -5,6 +5,7 @@
 //! Where events are missing, what a CPU did is unknown up to its next switch, and waits
 //! that began before are not counted.
 
+use super::decided::{histogram, Decisions};
 use super::format::{Cpu as Described, Event, Head};
 use super::reader::{Error, Item, Trace};
 use super::task_names::MAX_PID;
@@ -129,20 +130,25 @@ pub struct Analysis {
     pub inversions: u64,
     /// The longest, the longest first.
     pub longest: Vec<Wait>,
+    /// What our own scheduler decided, if it was in charge.
+    pub(super) decisions: Decisions,
     tasks: HashMap<u32, Task>,
     running: BTreeMap<u16, Cpu>,
     epoch: u64,
     now: u64,
 }
 
-fn histogram() -> Histogram<u64> {
-    const HOUR_NS: u64 = 3_600_000_000_000;
-    Histogram::new_with_bounds(1, HOUR_NS, 3).expect("the bounds are constants and valid")
-}
-
 impl Analysis {
     /// Reads all of the trace.
     pub fn of<R: Read + Seek>(trace: Trace<R>) -> Result<Self, Error> {
+        Self::with(trace, |_| ())
+    }
+
+    /// Reads all of the trace, and passes it on.
+    pub fn with<R: Read + Seek>(
+        trace: Trace<R>,
+        mut also: impl FnMut(Item),
+    ) -> Result<Self, Error> {
         let end = trace.end.clone();
         let mut this = Self::new(trace.head.clone());
         this.is_whole = end.is_some();
@@ -150,6 +156,7 @@ impl Analysis {
         this.lost = trace.lost;
         trace.replay(|item| {
             this.take(item);
+            also(item);
             Ok::<_, Error>(())
         })?;
         let end = end.unwrap_or_default();
@@ -200,6 +207,7 @@ impl Analysis {
             by_speed: [0; 8],
             inversions: 0,
             longest: Vec::new(),
+            decisions: Decisions::default(),
             epoch: 0,
         }
     }
@@ -210,6 +218,7 @@ impl Analysis {
             Item::Event(event) => self.event(event),
             Item::Gap { cpu } => {
                 self.epoch += 1;
+                self.decisions.gap();
                 self.account(cpu, self.now, None);
             }
         }
@@ -249,7 +258,8 @@ impl Analysis {
                 }
             }
             Some(Kind::Switch) => self.switched(now, event),
-            _ => {}
+            Some(_) => self.decisions.take(&event),
+            None => {}
         }
     }
 

@@ -77,6 +77,34 @@ impl Analysis {
         Ok(())
     }
 
+    /// What our own scheduler decided, where it was in charge.
+    fn decided(&self, f: &mut Formatter) -> fmt::Result {
+        let decisions = &self.decisions;
+        if decisions.places > 0 {
+            writeln!(f, "\nPlacements")?;
+            writeln!(
+                f,
+                "  {} tasks were placed by the mode, of which",
+                decisions.places
+            )?;
+        }
+        for (what, count) in decisions.outcomes() {
+            let share = share(count, decisions.places);
+            writeln!(f, "  {count:>8} ({share:.1}%) {what}")?;
+        }
+        if self.count(Kind::LockWait) > 0 {
+            writeln!(f, "\nWaits for locks")?;
+            waits(f, "got it", &decisions.lock_waits)?;
+            let [boosts, inversions] = [Kind::Boost, Kind::Inversion].map(|kind| self.count(kind));
+            writeln!(
+                f,
+                "  {} ended without the lock, {inversions} were priority inversions; {boosts} boosts of holders",
+                decisions.left
+            )?;
+        }
+        Ok(())
+    }
+
     /// How often this kind of event is in the trace.
     pub(super) fn count(&self, kind: Kind) -> u64 {
         self.kinds.get(&(kind as u16)).copied().unwrap_or(0)
@@ -155,6 +183,7 @@ impl Display for Analysis {
                 "  {n} were not counted, since events are missing in them"
             )?;
         }
+        self.decided(f)?;
         writeln!(f, "\nTasks")?;
         writeln!(
             f,

@@ -4,6 +4,7 @@
 
 use crate::foreign::Foreign;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a trace begins with.
 pub const MAGIC: [u8; 8] = *b"FLTRACE\n";
@@ -110,6 +111,17 @@ pub struct Head {
     pub cpus: Vec<Cpu>,
     /// Those that there were as the recording began.
     pub tasks: Vec<Task>,
+}
+
+impl Head {
+    /// The name of the kind with this number. Names are of letters: of a file that lies, or is
+    /// newer than its own table, it is the number.
+    pub fn kind(&self, number: u16) -> Cow<'_, str> {
+        match self.events.get(usize::from(number)) {
+            Some(name) if name.bytes().all(|c| c.is_ascii_lowercase() || c == b'-') => name.into(),
+            _ => number.to_string().into(),
+        }
+    }
 }
 
 /// A CPU.

@@ -11,10 +11,19 @@ impl Kind {
         Self::value_variants().get(usize::from(number)).copied()
     }
 
-    /// Those that are recorded, under any scheduler.
+    /// Those that are recorded under any scheduler.
     pub fn traced() -> impl Iterator<Item = Self> {
+        Self::with(crate::intf::fl_trace_flags_TRACED)
+    }
+
+    /// Those that are recorded under our own scheduler alone.
+    pub fn ours() -> impl Iterator<Item = Self> {
+        Self::with(crate::intf::fl_trace_flags_OURS)
+    }
+
+    fn with(flag: u32) -> impl Iterator<Item = Self> {
         let all = Self::value_variants().iter().copied();
-        all.filter(|kind| kind.flags() & crate::intf::fl_trace_flags_TRACED != 0)
+        all.filter(move |kind| kind.flags() & flag != 0)
     }
 
     /// Its bit in a set of them.
@@ -40,9 +49,11 @@ mod tests {
             (Kind::Switch, 5),
             (Kind::NameRest, 11),
             (Kind::Inversion, 21),
+            (Kind::LockLeft, 22),
         ] {
             assert_eq!(kind as u32, number);
         }
-        assert!(Kind::traced().all(|kind| (kind as u32) < Kind::Tick as u32));
+        let all: Vec<_> = Kind::traced().chain(Kind::ours()).collect();
+        assert_eq!(all, Kind::value_variants());
     }
 }

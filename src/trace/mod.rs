@@ -7,23 +7,34 @@
 //! - `ring`: the buffers that the BPF side fills, mapped.
 //! - `format`: head, chunks and events as bytes.
 //! - `writer`, `reader`: a file as it grows, and merged by time.
+//! - `failed`: why nothing was made of one.
 //! - `task_names`: what tasks are called, as events go by.
+//! - `lock_waits`: who waits for which lock, as events go by.
 //! - `perfetto`: a trace in Perfetto's format.
+//! - `parquet`: a trace as a table in Parquet's format.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
+//! - `plot`: the same as pictures.
 //! - `viewer`: a trace as a page of HTML.
+//! - `decided`: what our own scheduler decided.
 //! - `comparison`: the same of two traces, with the change.
 
 pub mod analysis;
 mod analysis_text;
 pub mod comparison;
+mod decided;
+mod failed;
 pub mod format;
 mod kinds;
+mod lock_waits;
+pub mod parquet;
 pub mod perfetto;
+pub mod plot;
 pub mod reader;
 pub mod ring;
 mod task_names;
 pub mod viewer;
 pub mod writer;
 
+pub use failed::Failed;
 pub use kinds::Kind;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-mod abi {
+pub(super) mod abi {
     //! Bindings of bpf/record.h.
     #![allow(non_camel_case_types, non_upper_case_globals, dead_code)]
     #![allow(clippy::all)]

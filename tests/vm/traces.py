@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make traces as docs/TRACE.md describes them, without the program that records.
 
-usage: traces.py FILE small | load CPUS EVENTS | far | empty
+usage: traces.py FILE small | locks | load CPUS EVENTS | far | empty
 
 `small` is a trace of two CPUs whose events are in SMALL below, with names that are hostile to
-pages and terminals; `load` one of tasks that run, sleep and wake each other, always the
+pages and terminals; `locks` one of a chain of two locks, LOCKS below; `load` one of tasks that run, sleep and wake each other, always the
 same; `far` has two events that are 10 s apart; `empty` has none.
 """
 
@@ -16,7 +16,8 @@ import sys
 import zlib
 
 KINDS = ["fork", "exec", "exit", "wakeup", "wakeup-new", "switch", "migrate", "idle", "idle-end",
-         "frequency", "name", "name-rest"]
+         "frequency", "name", "name-rest", "tick", "place", "throttle", "lock-wait", "lock-hold", "handoff", "boost",
+         "slice-end", "spinner", "inversion", "lock-left"]
 NUMBER = {name: number for number, name in enumerate(KINDS)}
 EVENT = struct.Struct("<QIHHII")
 CHUNK = 8192
@@ -43,6 +44,24 @@ SMALL = [
     (1600, 1, "idle-end", 0, 0, 0),
     (1700, 0, "switch", 0, 100, 1),
     (1800, 1, "switch", 100, 0, 0),
+]
+
+
+# 100 waits for 5, which 101 holds; that waits for 6, which 102 holds.
+LOCKS = [
+    (0, 0, "switch", 101, 0, 0),
+    (0, 1, "switch", 102, 0, 0),
+    (400, 0, "lock-wait", 101, 6, 0),
+    (400, 0, "lock-hold", 102, 6, 0),
+    (410, 0, "switch", 100, 101, 2),
+    (600, 0, "lock-wait", 100, 5, 0),
+    (600, 0, "lock-hold", 101, 5, 0),
+    (610, 0, "switch", 0, 100, 2),
+    (1000, 1, "handoff", 101, 6, 102),
+    (1010, 0, "switch", 101, 0, 0),
+    (1400, 0, "inversion", 100, 101, 800),
+    (1400, 0, "handoff", 100, 5, 101),
+    (1410, 0, "switch", 100, 101, 1),
 ]
 
 
@@ -105,6 +124,12 @@ def small(path, **others):
     write(path, head_of([cpu(0, 4_000_000), cpu(1)], tasks, **others), events, BEGIN + 2_000_000)
 
 
+def locks(path):
+    tasks = [task(100, "waiter"), task(101, "middle"), task(102, "holder")]
+    events = [(BEGIN + us * 1000, on, NUMBER[kind], pid, low, high) for us, on, kind, pid, low, high in LOCKS]
+    write(path, head_of([cpu(0), cpu(1)], tasks), events, BEGIN + 2_000_000)
+
+
 def load_events(cpus, count):
     """Tasks that run for 20 to 400 us, sleep, and wake another one; 16 for each CPU."""
     rng = random.Random(1)
@@ -133,8 +158,8 @@ def load_events(cpus, count):
 
 def main():
     path, what = sys.argv[1], sys.argv[2]
-    if what == "small":
-        small(path)
+    if what in ("small", "locks"):
+        {"small": small, "locks": locks}[what](path)
     elif what == "far":
         events = [(BEGIN, 0, NUMBER["switch"], 7, 0, 0), (BEGIN + 10**10, 0, NUMBER["switch"], 0, 7, 1)]
         write(path, head_of([cpu(0)], [task(7, "far")]), events, BEGIN + 2 * 10**10)

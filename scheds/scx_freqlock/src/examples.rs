@@ -224,6 +224,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "scx_freqlock analyze --diff eevdf.trace auto.trace",
                 "The figures of two traces beside each other, with the change.",
             ),
+            (
+                "scx_freqlock analyze --plot pictures make.trace",
+                "Speeds of CPUs and distributions of waits as SVG, too.",
+            ),
         ],
     ),
     (
@@ -236,6 +240,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             (
                 "scx_freqlock export --perfetto make.trace -o make.pftrace",
                 "For Perfetto's viewer and its SQL.",
+            ),
+            (
+                "scx_freqlock export --parquet make.trace -o make.parquet",
+                "For DuckDB, pandas and what else reads tables of Parquet's.",
             ),
         ],
     ),

@@ -6,6 +6,7 @@ mod bpf;
 mod child;
 mod contexts_page;
 mod cost_command;
+mod decisions;
 mod examples;
 mod generate;
 mod lab;

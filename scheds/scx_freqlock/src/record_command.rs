@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `scx_freqlock record`: writes down what the scheduler in charge does, ours or any
-//! other, with the tracing programs of bpf/record.bpf.c. The file is freqlock::trace's.
+//! other, with the tracing programs of bpf/record.bpf.c, and what ours
+//! decides, with those of bpf/decisions.bpf.c. The file is freqlock::trace's.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -25,6 +26,7 @@ use libbpf_rs::Iter;
 use nix::time::{clock_gettime, ClockId};
 
 use crate::child;
+use crate::decisions::{Ours, Shared, Watching};
 use crate::libbpf_log::{self, VerifierOpts};
 
 #[allow(clippy::all, clippy::unwrap_used)]
@@ -51,7 +53,8 @@ pub struct RecordOpts {
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     cpus: Option<Cpus>,
 
-    /// Record these events [default: all]
+    /// Record these events; from `tick` on they are of scx_freqlock alone [default: all that the
+    /// scheduler in charge has]
     #[arg(long, value_name = "EVENT[,..]", value_delimiter = ',', value_parser = parse_event)]
     events: Vec<Kind>,
 
@@ -78,11 +81,15 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 }
 
 fn parse_event(text: &str) -> Result<Kind, String> {
-    let found = Kind::traced().find(|kind| kind.name() == text);
+    let found = all_kinds().find(|kind| kind.name() == text);
     found.ok_or_else(|| {
-        let names: Vec<_> = Kind::traced().map(Kind::name).collect();
+        let names: Vec<_> = all_kinds().map(Kind::name).collect();
         format!("not one of {}", names.join(", "))
     })
+}
+
+fn all_kinds() -> impl Iterator<Item = Kind> {
+    Kind::traced().chain(Kind::ours())
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -121,12 +128,20 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     };
     let places = 1 << (opts.buffer / Event::BYTES as u64).ilog2();
     ensure!(places >= ring::FEWEST, "the buffer is too small");
-    let wanted: Vec<Kind> = match &opts.events[..] {
-        [] => Kind::traced().collect(),
-        some => some.to_vec(),
-    };
 
     libbpf_log::install(false, opts.verifier);
+    let ours = Ours::find()?;
+    let wanted: Vec<Kind> = match &opts.events[..] {
+        [] if ours.is_none() => Kind::traced().collect(),
+        [] => all_kinds().collect(),
+        some => some.to_vec(),
+    };
+    if let (None, Some(kind)) = (&ours, Kind::ours().find(|kind| wanted.contains(kind))) {
+        bail!(
+            "only scx_freqlock of this version has `{}`: start it first, or leave that out of --events",
+            kind.name()
+        );
+    }
     let mut object = MaybeUninit::uninit();
     let mut open = skel::RecordSkelBuilder::default()
         .open_opts(opts.verifier.open_opts(None), &mut object)
@@ -144,6 +159,7 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     for (buffer, cpu) in cpus.iter().enumerate() {
         rodata.buffer_of[*cpu] = buffer as u16;
     }
+    let buffer_of = rodata.buffer_of;
     let buffers = u32::try_from(cpus.len())?;
     let all = places.checked_mul(buffers);
     let all = all.context("the buffers of all CPUs are too large: make --buffer smaller")?;
@@ -163,6 +179,19 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     );
     let mut rings = Rings::new(events, cursors, cpus.len(), places);
 
+    let mut objects = ours.as_ref().map(Ours::objects).unwrap_or_default();
+    let shared = Shared {
+        wanted: set_of(&wanted),
+        places,
+        overwrite: opts.overwrite,
+        buffer_of: &buffer_of,
+        events: skel.maps.events.as_fd(),
+        cursors: skel.maps.cursors.as_fd(),
+        verifier: opts.verifier,
+    };
+    let watching = ours.map(|ours| ours.watch(&shared, &mut objects));
+    let mut watching = watching.transpose()?;
+
     // For its owner alone: it has the names of everybody's tasks.
     let file = OpenOptions::new()
         .write(true)
@@ -176,6 +205,9 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     let begin_ns = now()?;
     skel.attach()
         .context("cannot attach the recorder to the scheduler's tracepoints")?;
+    if let Some(watching) = &mut watching {
+        watching.attach()?;
+    }
     let tasks = present(&skel)?;
     let head = describe(opts, &cpus, &wanted, &tasks, begin_ns);
     let cannot = || format!("cannot write {}", foreign::path(&opts.output));
@@ -197,7 +229,10 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
             recording.take(&mut rings, false).with_context(cannot)?;
         }
     };
-    let missed = recursion(&skel);
+    let missed = recursion(&skel, watching.as_ref());
+    if let Some(watching) = &mut watching {
+        watching.stop();
+    }
     skel.links = skel::RecordLinks::default();
     // Programs that had begun come to their end: none takes a millisecond.
     std::thread::sleep(LOOK);
@@ -207,7 +242,8 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         .bss_data
         .as_deref()
         .context("the recorder has no .bss")?;
-    let elsewhere = bss.lost_elsewhere;
+    let of_ours = watching.as_ref().map_or(0, Watching::lost_elsewhere);
+    let elsewhere = bss.lost_elsewhere + of_ours;
     recording.end.end_ns = now()?;
     recording.end.elsewhere = elsewhere;
     recording.end.recursion = missed;
@@ -330,8 +366,8 @@ fn present(skel: &skel::RecordSkel) -> Result<Vec<Present>> {
 }
 
 /// Events that the kernel left out, since a program would have interrupted itself.
-fn recursion(skel: &skel::RecordSkel) -> u64 {
-    let ids: Vec<u32> = [
+fn recursion(skel: &skel::RecordSkel, watching: Option<&Watching>) -> u64 {
+    let mut ids: Vec<u32> = [
         &skel.progs.record_fork,
         &skel.progs.record_exec,
         &skel.progs.record_rename,
@@ -346,6 +382,7 @@ fn recursion(skel: &skel::RecordSkel) -> u64 {
     .iter()
     .filter_map(|prog| libbpf_rs::Program::id_from_fd(prog.as_fd()).ok())
     .collect();
+    ids.extend(watching.map(Watching::ids).unwrap_or_default());
     ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
         .filter(|info| ids.contains(&info.id))
         .map(|info| info.recursion_misses)
@@ -415,8 +452,9 @@ mod tests {
             assert!(parse_size(bad).unwrap_err().contains("64K..=1G"), "{bad}");
         }
         assert_eq!(parse_event("wakeup-new"), Ok(Kind::WakeupNew));
-        let refused = parse_event("boost").unwrap_err();
-        assert!(refused.contains("switch") && !refused.contains("boost"));
+        assert_eq!(parse_event("lock-left"), Ok(Kind::LockLeft));
+        let refused = parse_event("lock").unwrap_err();
+        assert!(refused.contains("switch") && refused.contains("inversion"));
         assert_eq!(*parse_cpus("0-2,5").unwrap().0, [0, 1, 2, 5]);
         for bad in ["", "x", "3-1", "1024", "0-99999"] {
             assert!(parse_cpus(bad).is_err(), "{bad}");

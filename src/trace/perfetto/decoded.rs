@@ -19,8 +19,46 @@ pub struct TracePacket {
     pub timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    pub track_event: Option<TrackEvent>,
+    #[prost(uint32, optional, tag = "13")]
+    pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "45")]
     pub system_info: Option<SystemInfo>,
+    #[prost(message, optional, tag = "60")]
+    pub track_descriptor: Option<TrackDescriptor>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TrackDescriptor {
+    #[prost(uint64, required, tag = "1")]
+    pub uuid: u64,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+    #[prost(message, optional, tag = "4")]
+    pub thread: Option<ThreadDescriptor>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ThreadDescriptor {
+    #[prost(int32, required, tag = "1")]
+    pub pid: i32,
+    #[prost(int32, required, tag = "2")]
+    pub tid: i32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TrackEvent {
+    #[prost(int32, required, tag = "9")]
+    pub kind: i32,
+    #[prost(uint64, required, tag = "11")]
+    pub track_uuid: u64,
+    #[prost(string, optional, tag = "23")]
+    pub name: Option<String>,
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

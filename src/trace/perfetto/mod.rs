@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A trace in Perfetto's format, for its viewer and its SQL: switches and wake-ups as
-//! compact_sched, what else happened as events of ftrace. Bundles of events are written as
+//! compact_sched, what else happened as events of ftrace, waits for locks as tracks. Bundles of events are written as
 //! they fill up, so that memory does not grow with the trace.
 
 #[cfg(test)]
 mod decoded;
 mod protobuf;
+mod tracks;
 
 use super::format::{Event, Head, MAX_CPUS};
-use super::reader::{Error, Item, Trace};
+use super::reader::{Item, Trace};
 use super::task_names::{Names, MAX_PID};
-use super::Kind;
+use super::{Failed, Kind};
 use protobuf as pb;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
+use tracks::Tracks;
 
 /// Events of a CPU that go into one packet.
 const BUNDLE: usize = 4096;
 /// Who writes; all packets are of one.
 const SEQUENCE: u32 = 1;
+/// Nothing is said of the sequence before: its readers want that before track events.
+const STATE_CLEARED: u32 = 1;
 /// Perfetto's numbers of clocks.
 const REALTIME: u32 = 1;
 const MONOTONIC: u32 = 3;
@@ -30,21 +34,12 @@ const CLONE_THREAD: u64 = 0x10000;
 /// What cpu_idle says of a CPU that leaves its idle state.
 const NOT_IDLE: u32 = u32::MAX;
 
-/// Why there is no file for Perfetto.
-#[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// What was read.
-    #[error(transparent)]
-    Read(#[from] Error),
-    /// What was to be written.
-    #[error("cannot write")]
-    Write(#[from] io::Error),
-}
-
 /// Writes all of the trace.
 pub fn write<R: Read + Seek>(trace: Trace<R>, to: &mut impl Write) -> Result<(), Failed> {
     let mut out = Out {
         names: Names::new(&trace.head),
+        tracks: Tracks::new(&trace.head),
+        now: trace.head.begin_ns,
         lanes: (0..MAX_CPUS).map(|_| Lane::default()).collect(),
         to,
     };
@@ -95,6 +90,8 @@ impl Lane {
 
 struct Out<'a, W> {
     names: Names,
+    tracks: Tracks,
+    now: u64,
     lanes: Vec<Lane>,
     to: &'a mut W,
 }
@@ -106,6 +103,10 @@ impl<W: Write> Out<'_, W> {
             ..packet
         };
         self.to.write_all(&pb::piece(&packet))
+    }
+
+    fn packets(&mut self, packets: Vec<pb::TracePacket>) -> io::Result<()> {
+        packets.into_iter().try_for_each(|one| self.packet(one))
     }
 
     /// Clocks, the kernel, tasks, frequencies as it began. Perfetto reads times of ftrace as
@@ -127,6 +128,7 @@ impl<W: Write> Out<'_, W> {
                 primary_trace_clock: BOOTTIME,
             }),
             timestamp: Some(head.begin_ns),
+            sequence_flags: Some(STATE_CLEARED),
             ..Default::default()
         })?;
         let utsname = pb::Utsname {
@@ -168,10 +170,14 @@ impl<W: Write> Out<'_, W> {
                 self.flush(cpu)?;
                 self.lanes[cpu].running = None;
                 self.lanes[cpu].lost = true;
-                return Ok(());
+                let packets = self.tracks.gap(self.now);
+                return self.packets(packets);
             }
         };
         self.names.take(&event);
+        self.now = event.time;
+        let packets = self.tracks.take(&event, &self.names);
+        self.packets(packets)?;
         let cpu = usize::from(event.cpu);
         let running = self.lanes[cpu].running.unwrap_or(0);
         let (time, pid) = (event.time, event.pid as i32);

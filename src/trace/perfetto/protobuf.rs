@@ -3,7 +3,7 @@
 //! (protos/perfetto/trace there). They are never changed; tests/vm/perfetto.test decodes
 //! with Perfetto's own.
 
-use micropb::{PbEncoder, Tag, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
+use micropb::{PbEncoder, Tag, WIRE_TYPE_I64, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
 use std::convert::Infallible;
 
 /// Bytes of a message, as they grow.
@@ -23,6 +23,17 @@ trait Field {
 /// Numbers one after the other, under one tag.
 #[derive(Debug, Default)]
 pub struct Packed<T>(pub Vec<T>);
+
+/// A number of eight bytes, whatever it is.
+#[derive(Debug)]
+pub struct Fixed(pub u64);
+
+impl Field for Fixed {
+    fn write(&self, number: u32, to: &mut To) -> Done {
+        to.encode_tag(Tag::from_parts(number, WIRE_TYPE_I64))?;
+        to.encode_fixed64(self.0)
+    }
+}
 
 fn bytes_of(message: &impl Message) -> Vec<u8> {
     let mut to = PbEncoder::new(Vec::new());
@@ -115,7 +126,10 @@ messages! {
         clock_snapshot: Option<ClockSnapshot> = 6,
         timestamp: Option<u64> = 8,
         trusted_packet_sequence_id: u32 = 10,
+        track_event: Option<TrackEvent> = 11,
+        sequence_flags: Option<u32> = 13,
         system_info: Option<SystemInfo> = 45,
+        track_descriptor: Option<TrackDescriptor> = 60,
     }
 
     ClockSnapshot {
@@ -152,6 +166,26 @@ messages! {
         tid: i32 = 1,
         name: String = 2,
         tgid: i32 = 3,
+    }
+
+    TrackDescriptor {
+        uuid: u64 = 1,
+        name: Option<String> = 2,
+        thread: Option<ThreadDescriptor> = 4,
+    }
+
+    ThreadDescriptor {
+        pid: i32 = 1,
+        tid: i32 = 2,
+    }
+
+    /// Flows have the same number where they begin and where they end.
+    TrackEvent {
+        kind: i32 = 9,
+        track_uuid: u64 = 11,
+        name: Option<String> = 23,
+        flow_ids: Option<Fixed> = 47,
+        terminating_flow_ids: Option<Fixed> = 48,
     }
 
     FtraceEventBundle {
@@ -227,6 +261,49 @@ messages! {
         prio: i32 = 3,
         orig_cpu: i32 = 4,
         dest_cpu: i32 = 5,
+    }
+}
+
+/// What a track event is.
+const SLICE_BEGIN: i32 = 1;
+const SLICE_END: i32 = 2;
+const INSTANT: i32 = 3;
+
+impl TrackEvent {
+    /// A slice begins.
+    pub fn slice(track_uuid: u64, name: String) -> Self {
+        Self {
+            kind: SLICE_BEGIN,
+            track_uuid,
+            name: Some(name),
+            ..Self::default()
+        }
+    }
+
+    /// A slice begins, and a flow with it.
+    pub fn begin(track_uuid: u64, name: String, flow: u64) -> Self {
+        Self {
+            flow_ids: Some(Fixed(flow)),
+            ..Self::slice(track_uuid, name)
+        }
+    }
+
+    /// The track's slice ends.
+    pub fn end(track_uuid: u64) -> Self {
+        Self {
+            kind: SLICE_END,
+            track_uuid,
+            ..Self::default()
+        }
+    }
+
+    /// Something to which a flow leads.
+    pub fn end_of_flow(track_uuid: u64, name: String, flow: u64) -> Self {
+        Self {
+            kind: INSTANT,
+            terminating_flow_ids: Some(Fixed(flow)),
+            ..Self::slice(track_uuid, name)
+        }
     }
 }
 

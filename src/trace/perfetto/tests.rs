@@ -231,6 +231,78 @@ fn what_else_happened_is_an_event_of_ftrace() {
 }
 
 #[test]
+fn waits_for_locks_are_slices_with_a_flow_to_the_lock() {
+    let bytes = file(|writer| {
+        let on = |time, kind, pid, low| event(time, 0, kind, pid, 0, low);
+        let events = [
+            on(1, Kind::LockWait, 11, 5),
+            on(1, Kind::LockHold, 10, 5),
+            on(2, Kind::LockWait, 12, 5),
+            on(4, Kind::Handoff, 11, 5),
+            on(4, Kind::LockHold, 11, 5),
+            on(6, Kind::LockLeft, 12, 5),
+            on(7, Kind::LockWait, 12, 6),
+        ];
+        writer.events(0, &events).unwrap();
+        writer.gap(0, 1).unwrap();
+    });
+    let (packets, _) = written(&bytes);
+    let mut tracks = std::collections::HashMap::new();
+    let mut seen = Vec::new();
+    for packet in packets {
+        if let Some(track) = packet.track_descriptor {
+            let name = match &track.thread {
+                Some(thread) => format!("{}/{}", thread.pid, thread.tid),
+                None => track.name.unwrap(),
+            };
+            assert_eq!(tracks.insert(track.uuid, name), None);
+        }
+        if let Some(event) = packet.track_event {
+            let time = packet.timestamp.unwrap() - BEGIN;
+            let track = tracks[&event.track_uuid].clone();
+            let flow = (
+                event.flow_ids.first().copied(),
+                event.terminating_flow_ids.first().copied(),
+            );
+            seen.push((
+                time,
+                track,
+                event.kind,
+                event.name.unwrap_or_default(),
+                flow,
+            ));
+        }
+    }
+    let no = (None, None);
+    let expected = [
+        (1, "10/11", 1, "waits for lock 5", (Some(1), None)),
+        (1, "lock 5", 3, "<b>&\" (11)", (None, Some(1))),
+        (1, "lock 5", 1, "held by NAME (10)", no),
+        (2, "12/12", 1, "waits for lock 5", (Some(2), None)),
+        (2, "lock 5", 3, " (12)", (None, Some(2))),
+        (4, "10/11", 2, "", no),
+        (4, "lock 5", 2, "", no),
+        (4, "lock 5", 1, "held by <b>&\" (11)", no),
+        (6, "12/12", 2, "", no),
+        (6, "lock 5", 2, "", no),
+        (7, "12/12", 1, "waits for lock 6", (Some(3), None)),
+        (7, "lock 6", 3, " (12)", (None, Some(3))),
+        // What it waits for is not known behind the gap.
+        (7, "12/12", 2, "", no),
+    ];
+    let expected = expected.map(|(time, track, kind, name, flow)| {
+        (
+            time,
+            track.into(),
+            kind,
+            name.replace("NAME", HOSTILE),
+            flow,
+        )
+    });
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn a_gap_is_lost_events_and_nobody_is_known_to_run_after_it() {
     let (packets, _) = written(&file(|writer| {
         let switch = |time, next, prev| [event(time, 0, Kind::Switch, next, 0, prev)];

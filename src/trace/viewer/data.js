@@ -87,13 +87,13 @@ async function loadLevels() {
   const count = data.levels.reduce((sum, level) => sum + level.tiles * lanes.length, 0);
   const take = columns(await unpack("tiles"));
   const task = take(Uint32Array, count), events = take(Uint16Array, count);
-  const [busy, mean, low, high, queue] = [0, 1, 2, 3, 4].map(() => take(Uint8Array, count));
+  const [busy, mean, low, high, queue, locked] = [0, 1, 2, 3, 4, 5].map(() => take(Uint8Array, count));
   let from = 0;
   for (const { width, tiles } of data.levels) {
     const to = from + tiles * lanes.length;
     const part = (column) => column.subarray(from, to);
     levels.push({ width, tiles, task: part(task), events: part(events), busy: part(busy), mean: part(mean), low: part(low),
-      high: part(high), queue: part(queue) });
+      high: part(high), queue: part(queue), locked: part(locked) });
     from = to;
   }
 }
@@ -106,11 +106,14 @@ async function loadLane(number) {
   const differences = take(Uint32Array, cpu.events);
   const [task, low, high] = [0, 1, 2].map(() => take(Uint32Array, cpu.events));
   const queueDifferences = take(Uint32Array, cpu.queue);
+  const lockedDifferences = take(Uint32Array, cpu.locked);
   Object.assign(lane, { task, low, high });
   lane.waiting = take(Uint16Array, cpu.queue);
+  lane.locked = take(Uint16Array, cpu.locked);
   lane.kind = take(Uint8Array, cpu.events);
   lane.time = times(differences, cpu.jumps);
   lane.queueTime = times(queueDifferences, cpu.queue_jumps);
+  lane.lockedTime = times(lockedDifferences, cpu.locked_jumps);
   // What runs from when on, and how fast.
   const start = new Float64Array(cpu.events + 1), running = new Uint32Array(cpu.events + 1), speed = new Uint8Array(cpu.events + 1);
   let spans = 1;

@@ -48,15 +48,18 @@ const frequencyShades = shades(256, (speed) => (speed === NO_SPEED ? [120, 120, 
 const queueShades = shades(MOST_WAITING + 1, (waiting) => ramp(FEW_TO_MANY, waiting / MOST_WAITING));
 const taskColours = Uint32Array.from(data.tasks, ([, name], task) =>
   pack(task === IDLE ? [238, 240, 244] : task === UNKNOWN ? NOT_KNOWN : hue(name)));
+const LOCK_COLOURS = [[150, 160, 175], [235, 190, 40], [205, 30, 30]];
+const lockShades = shades(LOCK_COLOURS.length, (state) => LOCK_COLOURS[state]);
 const unknownColour = pack(NOT_KNOWN);
 
 // What is in a pixel's time, in the same fields for a tile and for events.
-const pixel = { task: UNKNOWN, busy: 0, speed: NO_SPEED, queue: 0 };
+const pixel = { task: UNKNOWN, busy: 0, speed: NO_SPEED, queue: 0, locked: 0 };
 
 const PAINT = {
   frequency: () => frequencyShades[pixel.speed * STEPS + Math.round(pixel.busy * (STEPS - 1))],
   task: () => taskColours[pixel.task],
   queue: () => queueShades[Math.min(pixel.queue, MOST_WAITING) * STEPS + Math.round(pixel.busy * (STEPS - 1))],
+  lock: () => lockShades[Math.min(pixel.locked, LOCK_COLOURS.length - 1) * STEPS + Math.round(pixel.busy * (STEPS - 1))],
 };
 
 // The level whose tiles are no wider than a pixel; none where the events themselves are few.
@@ -75,13 +78,25 @@ function paintTiles(row, number, level, from, nsPerPixel, paint) {
     pixel.busy = level.busy[at] / 255;
     pixel.speed = level.mean[at];
     pixel.queue = level.queue[at];
+    pixel.locked = level.locked[at];
     row[x] = pixel.task === UNKNOWN && pixel.busy === 0 ? unknownColour : paint();
   }
 }
 
+// The most of values that hold from a time on, in one pixel's time after the other.
+function most(times, values, from) {
+  let at = above(times, from) - 1;
+  return (end) => {
+    let found = at < 0 ? 0 : values[at];
+    while (at + 1 < times.length && times[at + 1] < end) found = Math.max(found, values[++at]);
+    return found;
+  };
+}
+
 function paintEvents(row, lane, from, nsPerPixel, paint) {
-  const { start, running, speed, queueTime, waiting } = lane;
-  let span = Math.max(0, above(start, from) - 1), queue = above(queueTime, from) - 1;
+  const { start, running, speed } = lane;
+  const queue = most(lane.queueTime, lane.waiting, from), locked = most(lane.lockedTime, lane.locked, from);
+  let span = Math.max(0, above(start, from) - 1);
   for (let x = 0; x < row.length; x++) {
     const begin = Math.max(0, from + x * nsPerPixel), end = Math.min(from + (x + 1) * nsPerPixel, data.span);
     if (end <= begin) {
@@ -104,8 +119,8 @@ function paintEvents(row, lane, from, nsPerPixel, paint) {
       if (until >= end || span + 1 >= start.length) break;
       span++;
     }
-    pixel.queue = queue < 0 ? 0 : waiting[queue];
-    while (queue + 1 < queueTime.length && queueTime[queue + 1] < end) pixel.queue = Math.max(pixel.queue, waiting[++queue]);
+    pixel.queue = queue(end);
+    pixel.locked = locked(end);
     pixel.busy = Math.min(1, busy / (end - begin));
     pixel.speed = known > 0 ? Math.round(fast / known) : NO_SPEED;
     row[x] = pixel.task === UNKNOWN && busy === 0 ? unknownColour : paint();
@@ -113,7 +128,7 @@ function paintEvents(row, lane, from, nsPerPixel, paint) {
 }
 
 // Signs of single events: what, and where in its row.
-const SIGNS = { wakeup: "▾", "wakeup-new": "▾", fork: "+", exec: "*", exit: "×", migrate: "→", gap: "?" };
+const SIGNS = { wakeup: "▾", "wakeup-new": "▾", fork: "+", exec: "*", exit: "×", migrate: "→", gap: "?", throttle: "‖", spinner: "~" };
 const LABEL = 34;
 
 // Names of those that run and signs of what happens, where there is room for them.

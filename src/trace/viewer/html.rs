@@ -18,18 +18,20 @@ use std::io::{self, Write};
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 /// In the order in which they use each other.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("data.js"),
     include_str!("query.js"),
+    include_str!("locks.js"),
     include_str!("draw.js"),
     include_str!("page.js"),
 ];
 /// What each page can show, the first one to begin with.
-const VIEWS: [&str; 4] = [
+const VIEWS: [&str; 5] = [
     include_str!("views/frequency.json"),
     include_str!("views/tasks.json"),
     include_str!("views/load.json"),
     include_str!("views/forks.json"),
+    include_str!("views/inversions.json"),
 ];
 
 /// Something that a page can show, as a file has it.
@@ -55,6 +57,7 @@ enum Colour {
     Frequency,
     Task,
     Queue,
+    Lock,
 }
 
 /// Those of each page, and others, which come after them.
@@ -113,9 +116,11 @@ struct CpuData {
     per_khz: Option<f64>,
     events: usize,
     queue: usize,
+    locked: usize,
     /// Differences of time that no 32 bits hold: the event, and ns to add.
     jumps: Vec<(usize, u64)>,
     queue_jumps: Vec<(usize, u64)>,
+    locked_jumps: Vec<(usize, u64)>,
 }
 
 #[derive(Serialize)]
@@ -226,8 +231,10 @@ fn cpu_data(lane: &Lane) -> CpuData {
         per_khz: known.map(|max| capacity / f64::from(max)),
         events: lane.events.time.len(),
         queue: lane.queue.len(),
+        locked: lane.locked.len(),
         jumps: differences(lane.events.time.iter().copied()).1,
         queue_jumps: differences(lane.queue.iter().map(|(time, _)| *time)).1,
+        locked_jumps: differences(lane.locked.iter().map(|(time, _)| *time)).1,
     }
 }
 
@@ -241,6 +248,7 @@ fn write_levels(levels: &[Level], to: &mut impl Write) -> io::Result<()> {
     columns.bytes(tiles().map(|tile| tile.low));
     columns.bytes(tiles().map(|tile| tile.high));
     columns.bytes(tiles().map(|tile| tile.queue));
+    columns.bytes(tiles().map(|tile| tile.locked));
     columns.write("tiles", to)
 }
 
@@ -252,7 +260,9 @@ fn write_lane(lane: &Lane, number: usize, to: &mut impl Write) -> io::Result<()>
     columns.words(events.low.iter().copied());
     columns.words(events.high.iter().copied());
     columns.words(differences(lane.queue.iter().map(|(time, _)| *time)).0);
+    columns.words(differences(lane.locked.iter().map(|(time, _)| *time)).0);
     columns.halves(lane.queue.iter().map(|(_, waiting)| *waiting));
+    columns.halves(lane.locked.iter().map(|(_, state)| *state));
     columns.bytes(events.kind.iter().copied());
     columns.write(&format!("lane-{number}"), to)
 }

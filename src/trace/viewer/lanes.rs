@@ -2,6 +2,7 @@
 //! The events of a trace by CPU, as columns: who runs, how fast, and how many wait.
 
 use super::super::format::{Cpu, Event, Head, MAX_CPUS};
+use super::super::lock_waits::Locks;
 use super::super::reader::Item;
 use super::super::task_names::{Names, MAX_PID};
 use super::super::Kind;
@@ -14,6 +15,10 @@ pub const IDLE: u32 = 0;
 pub const UNKNOWN: u32 = 1;
 /// The kind of a gap, which no event has.
 pub const GAP: u8 = 255;
+/// The task that runs waits for a lock, as those that spin do.
+pub const WAITS: u16 = 1;
+/// The task that runs holds a lock for which others wait.
+pub const HOLDS: u16 = 2;
 /// What a browser's numbers count to without a loss, ns.
 const LONGEST: u64 = 1 << 53;
 /// Full speed.
@@ -34,6 +39,14 @@ pub struct Columns {
     pub high: Vec<u32>,
 }
 
+/// From that time on it is so much.
+fn step(steps: &mut Vec<(u64, u16)>, time: u64, value: u16) {
+    match steps.last_mut() {
+        Some(last) if last.0 >= time => last.1 = value,
+        _ => steps.push((time, value)),
+    }
+}
+
 /// One CPU.
 #[derive(Debug, Default)]
 pub struct Lane {
@@ -45,7 +58,10 @@ pub struct Lane {
     pub events: Columns,
     /// How many runnable tasks wait there from a time on.
     pub queue: Vec<(u64, u16)>,
+    /// What the task that runs has to do with locks from a time on: 0, [`WAITS`] or [`HOLDS`].
+    pub locked: Vec<(u64, u16)>,
     waiting: u16,
+    running_pid: u32,
 }
 
 impl Lane {
@@ -62,9 +78,18 @@ impl Lane {
 
     fn waits(&mut self, time: u64, waiting: u16) {
         self.waiting = waiting;
-        match self.queue.last_mut() {
-            Some(last) if last.0 >= time => last.1 = waiting,
-            _ => self.queue.push((time, waiting)),
+        step(&mut self.queue, time, waiting);
+    }
+
+    fn lock(&mut self, time: u64, locks: &Locks) {
+        let state = match self.running_pid {
+            0 => 0,
+            pid if locks.is_awaited(pid) => HOLDS,
+            pid if locks.waits(pid) => WAITS,
+            _ => 0,
+        };
+        if self.locked.last().map_or(0, |last| last.1) != state {
+            step(&mut self.locked, time, state);
         }
     }
 
@@ -131,6 +156,7 @@ pub struct Builder {
     indices: HashMap<u32, u32>,
     all: HashMap<(u32, String), u32>,
     states: HashMap<u32, State>,
+    locks: Locks,
     has_begun: bool,
     now: u64,
 }
@@ -152,6 +178,7 @@ impl Builder {
             indices: HashMap::from([(0, IDLE)]),
             all: HashMap::new(),
             states: HashMap::new(),
+            locks: Locks::default(),
             // A flight recorder's first event came long after it began.
             has_begun: !head.overwrite,
             now: 0,
@@ -164,6 +191,7 @@ impl Builder {
             let lane = Lane {
                 cpu: cpu.clone(),
                 running,
+                running_pid: this.lanes.tasks[running as usize].0,
                 ..Lane::default()
             };
             this.lanes.lanes.insert(cpu.id, lane);
@@ -215,6 +243,9 @@ impl Builder {
         if self.names.take(&event) {
             self.indices.remove(&event.pid);
         }
+        if self.locks.take(&event).is_some() {
+            self.lock_all();
+        }
         let task = self.index(event.pid);
         let kind = u8::try_from(event.kind).unwrap_or(GAP - 1).min(GAP - 1);
         let (low, high) = (event.low(), event.high());
@@ -238,6 +269,8 @@ impl Builder {
     fn gap(&mut self, cpu: u16) {
         let now = self.now;
         self.states.retain(|_, state| *state != State::Waits(cpu));
+        self.locks.forget();
+        self.lock_all();
         let lane = self.lane(cpu);
         lane.push(now, GAP, UNKNOWN, 0, 0);
         if lane.waiting > 0 {
@@ -267,6 +300,18 @@ impl Builder {
         }
         if event.pid != 0 {
             self.set(event.pid, State::Runs);
+        }
+        self.lane(event.cpu).running_pid = event.pid;
+        let now = self.now;
+        if let Some(lane) = self.lanes.lanes.get_mut(&event.cpu) {
+            lane.lock(now, &self.locks);
+        }
+    }
+
+    /// A wait for a lock began or is over: it may be that of a task that runs anywhere.
+    fn lock_all(&mut self) {
+        for lane in self.lanes.lanes.values_mut() {
+            lane.lock(self.now, &self.locks);
         }
     }
 

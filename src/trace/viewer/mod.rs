@@ -12,27 +12,14 @@ mod lanes;
 mod tiles;
 
 use super::reader::{Error, Trace};
+use super::Failed;
 use lanes::Builder;
-use std::io::{self, Read, Seek, Write};
+use std::io::{Read, Seek, Write};
 
 pub use html::View;
 
 /// What a browser can hold: some 40 bytes an event.
 const MOST_EVENTS: u64 = 20_000_000;
-
-/// Why there is no page.
-#[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// What was read.
-    #[error(transparent)]
-    Read(#[from] Error),
-    /// What was to be written.
-    #[error("cannot write")]
-    Write(#[from] io::Error),
-    /// With how many events there are.
-    #[error("it has {0} events, and a page holds {MOST_EVENTS} at most: record fewer CPUs or events, or take `export --perfetto`")]
-    TooMany(u64),
-}
 
 /// How much is in a page.
 #[derive(Debug)]
@@ -50,7 +37,7 @@ pub fn write<R: Read + Seek>(
     to: &mut impl Write,
 ) -> Result<Written, Failed> {
     if trace.events > MOST_EVENTS {
-        return Err(Failed::TooMany(trace.events));
+        return Err(Failed::TooMany(trace.events, MOST_EVENTS));
     }
     let about = html::About::of(&trace);
     let end_ns = trace.end.as_ref().map_or(0, |end| end.end_ns);

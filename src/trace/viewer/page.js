@@ -48,6 +48,9 @@ function draw() {
   canvas.rect(GUTTER, 0, width(), height);
   canvas.clip();
   drawFollowed(canvas, height);
+  if (sight.view.colour === "lock") {
+    drawWaits(canvas, sight.from, sight.to, (lane, time) => ({ x: GUTTER + (time - sight.from) / nsPerPixel(), y: AXIS + (lane + 0.5) * rowHeight() }));
+  }
   drawHits(canvas);
   drawMarks(canvas, height);
   canvas.restore();
@@ -178,6 +181,13 @@ const ABOUT = {
   migrate: (low, high) => `from CPU ${high} to CPU ${low}`,
   idle: (low) => `state ${low}`,
   frequency: (low) => `${low} kHz`,
+  tick: (low) => `speed ${low} of 1024`,
+  place: (low) => `on CPU ${low}`,
+  "lock-wait": (low) => `lock ${low}`,
+  "lock-hold": (low) => `lock ${low}`,
+  handoff: (low, high) => `lock ${low}, given by PID ${high}`,
+  "lock-left": (low) => `lock ${low}`,
+  inversion: (low, high) => `${high} us, PID ${low} held the lock`,
 };
 
 // What the CPU does at a time, in lines.
@@ -189,7 +199,7 @@ function describe(number, time) {
     const at = number * tiles.tiles + Math.min(tiles.tiles - 1, Math.floor(time / ns));
     lines.push(`most of ${showTime(ns)}: ${taskName(tiles.task[at])}`, `${Math.round(tiles.busy[at] / 2.55)}% busy, ${plural(tiles.events[at], "event")}`);
     lines.push(`${showSpeed(tiles.mean[at])} on average, lowest ${showSpeed(tiles.low[at])}, highest ${showSpeed(tiles.high[at])}`);
-    lines.push(`${tiles.queue[at]} waited at most`);
+    lines.push(`${tiles.queue[at]} waited at most`, ...chainsAt(number, time));
     return lines;
   }
   const span = Math.max(0, above(lane.start, time) - 1), queue = above(lane.queueTime, time) - 1;
@@ -199,7 +209,7 @@ function describe(number, time) {
   while (end < lane.start.length && lane.running[end] === lane.running[span]) end++;
   const until = end < lane.start.length ? lane.start[end] : data.span;
   lines.push(`${taskName(lane.running[span])} for ${showTime(until - lane.start[first])}`);
-  lines.push(showSpeed(lane.speed[span]), `${queue < 0 ? 0 : lane.waiting[queue]} wait`);
+  lines.push(showSpeed(lane.speed[span]), `${queue < 0 ? 0 : lane.waiting[queue]} wait`, ...chainsAt(number, time));
   const last = above(lane.time, time + 4 * each);
   for (let at = Math.max(above(lane.time, time - 4 * each), last - 6); at < last; at++) {
     const kind = kindName(lane.kind[at]);
@@ -319,7 +329,7 @@ function choose(name) {
   element("view").value = sight.view.name;
   element("meaning").textContent = sight.view.about;
   const legend = element("ramp").getContext("2d");
-  element("ramp").hidden = sight.view.colour === "task";
+  element("ramp").hidden = sight.view.colour === "task" || sight.view.colour === "lock";
   for (let x = 0; x < 160; x++) {
     legend.fillStyle = css(ramp(sight.view.colour === "queue" ? FEW_TO_MANY : SLOW_TO_FAST, x / 159));
     legend.fillRect(x, 0, 1, 10);
@@ -428,6 +438,7 @@ async function start() {
     await loadLane(number);
     redraw();
   }
+  findWaits();
   document.documentElement.dataset.state = "ready";
   say();
   find();

@@ -5,7 +5,7 @@
 use super::super::format::{Cpu, End, Event, Head, Task};
 use super::super::writer::Writer;
 use super::super::Kind;
-use super::lanes::{Lane, Lanes, FULL, GAP, IDLE, UNKNOWN};
+use super::lanes::{Lane, Lanes, FULL, GAP, HOLDS, IDLE, UNKNOWN, WAITS};
 use super::tiles::{byte, levels, Tile, NO_SPEED};
 use super::*;
 use crate::foreign::tests::HOSTILE;
@@ -116,6 +116,28 @@ fn who_runs_how_fast_and_who_waits_follow_from_the_events() {
 }
 
 #[test]
+fn whoever_runs_is_one_that_waits_for_a_lock_or_that_others_wait_for() {
+    let items = [
+        event(100, 2, Kind::Switch, 8, 0, 0),
+        event(200, 0, Kind::Switch, 7, 0, 0),
+        event(300, 0, Kind::LockWait, 7, 0, 5),
+        event(301, 0, Kind::LockHold, 8, 0, 5),
+        event(400, 0, Kind::Switch, 0, 1, 7),
+        event(500, 2, Kind::Switch, 9, 0, 8),
+        event(600, 2, Kind::Switch, 8, 0, 9),
+        event(700, 2, Kind::Handoff, 7, 8, 5),
+    ];
+    let all = lanes(&head(&[]), &items, 1000);
+    assert_eq!(all.lanes[&0].locked, [(300, WAITS), (400, 0)]);
+    let expected = [(301, HOLDS), (500, 0), (600, HOLDS), (700, 0)];
+    assert_eq!(all.lanes[&2].locked, expected);
+    // Where events are missing nothing is known of locks.
+    let cut = [&items[..4], &[Item::Gap { cpu: 2 }][..]].concat();
+    let cut = lanes(&head(&[]), &cut, 1000);
+    assert_eq!(cut.lanes[&2].locked.last(), Some(&(301, 0)));
+}
+
+#[test]
 fn a_flight_recorder_begins_with_its_first_event() {
     let head = Head {
         overwrite: true,
@@ -130,7 +152,11 @@ fn a_flight_recorder_begins_with_its_first_event() {
 fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
     let spans = spans(lane, lanes.span);
     let (mut ran, mut speeds) = (vec![0; lanes.tasks.len()], Vec::new());
-    let mut queue = 0;
+    let (mut queue, mut locked) = (0, 0);
+    let at = |steps: &[(u64, u16)], ns| {
+        let last = steps.iter().rfind(|(time, _)| *time <= ns);
+        last.map_or(0, |(_, value)| *value)
+    };
     for ns in from..to {
         let found: Vec<_> = spans
             .iter()
@@ -139,8 +165,8 @@ fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
         assert_eq!(found.len(), 1, "no time is twice or missing");
         ran[found[0].2 as usize] += 1;
         speeds.extend(found[0].3);
-        let waiting = lane.queue.iter().rfind(|(time, _)| *time <= ns);
-        queue = queue.max(waiting.map_or(0, |(_, waiting)| *waiting));
+        queue = queue.max(at(&lane.queue, ns));
+        locked = locked.max(at(&lane.locked, ns));
     }
     let most = ran.iter().max().copied().unwrap();
     let sum: u64 = speeds.iter().map(|speed| u64::from(*speed)).sum();
@@ -156,12 +182,13 @@ fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
         low: byte(speeds.iter().min().copied()),
         high: byte(speeds.iter().max().copied()),
         queue: queue as u8,
+        locked: locked as u8,
     }
 }
 
 #[test]
 fn every_level_of_detail_says_what_the_events_say() {
-    let any_event = (0..40u64, 0..3u16, 0..12u16, 0..5u32, 0..3u32, 0..5u32);
+    let any_event = (0..40u64, 0..3u16, 0..36u16, 0..5u32, 0..3u32, 0..5u32);
     for_a_while(vec(any_event, 0..60), |events| {
         let (mut now, mut items) = (0, Vec::new());
         for (after, cpu, kind, pid, high, low) in events {
@@ -169,7 +196,7 @@ fn every_level_of_detail_says_what_the_events_say() {
             let Item::Event(mut event) = event(now, cpu, Kind::Switch, pid, high, low) else {
                 continue;
             };
-            if kind < 12 {
+            if kind < 23 {
                 event.kind = kind;
             }
             if kind == Kind::Frequency as u16 {
@@ -382,7 +409,10 @@ fn views_are_data_and_one_of_a_known_name_takes_its_place() {
     let titles: Vec<_> = (data["views"].as_array().unwrap().iter())
         .map(|view| view["title"].as_str().unwrap())
         .collect();
-    assert_eq!(titles, ["Frequency", "Tasks", "Mine", "Forks", "New"]);
+    assert_eq!(
+        titles,
+        ["Frequency", "Tasks", "Mine", "Forks", "Locks", "New"]
+    );
     assert_eq!(page.matches("<script").count(), 3);
     for wrong in ["{}", "[]", "{\"name\": \"a\", \"colour\": \"red\"}"] {
         assert!(serde_json::from_str::<View>(wrong).is_err(), "{wrong}");

@@ -32,6 +32,8 @@ pub struct Tile {
     pub high: u8,
     /// Most tasks that waited, 255 at most.
     pub queue: u8,
+    /// What those that ran had to do with locks at most.
+    pub locked: u8,
 }
 
 /// Of one width.
@@ -111,6 +113,7 @@ impl Sums {
             low: byte(bounds.map(|(low, _)| low)),
             high: byte(bounds.map(|(_, high)| high)),
             queue: 0,
+            locked: 0,
         }
     }
 }
@@ -149,22 +152,35 @@ fn tiles(lane: &Lane, width: u64, span: u64, tasks: usize) -> Vec<Tile> {
         let tile = &mut found[((time / width) as usize).min(count - 1)];
         tile.events = tile.events.saturating_add(1);
     }
-    let next = lane
-        .queue
-        .iter()
-        .skip(1)
-        .map(|(time, _)| *time)
-        .chain([span]);
-    for ((time, waiting), until) in lane.queue.iter().zip(next) {
+    let most = |tile: &mut u8, value: u16| *tile = (*tile).max(value.min(255) as u8);
+    peaks(&mut found, &lane.queue, width, span, |tile, value| {
+        most(&mut tile.queue, value);
+    });
+    peaks(&mut found, &lane.locked, width, span, |tile, value| {
+        most(&mut tile.locked, value);
+    });
+    found
+}
+
+/// Calls `set` for each tile and value that there is in it, of values that hold from a time on.
+fn peaks(
+    tiles: &mut [Tile],
+    steps: &[(u64, u16)],
+    width: u64,
+    span: u64,
+    set: impl Fn(&mut Tile, u16),
+) {
+    let count = tiles.len();
+    let next = steps.iter().skip(1).map(|(time, _)| *time).chain([span]);
+    for ((time, value), until) in steps.iter().zip(next) {
         // Its very end is no time.
         if *time >= span {
             break;
         }
         let first = ((time / width) as usize).min(count - 1);
         let last = (until.saturating_sub(1).max(*time) / width) as usize;
-        for tile in &mut found[first..=last.min(count - 1)] {
-            tile.queue = tile.queue.max((*waiting).min(255) as u8);
+        for tile in &mut tiles[first..=last.min(count - 1)] {
+            set(tile, *value);
         }
     }
-    found
 }

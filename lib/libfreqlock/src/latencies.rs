@@ -223,6 +223,19 @@ impl Drop for Latencies {
 }
 
 impl Figures {
+    /// Of these, in ns, one after the other on a big CPU.
+    pub fn of(latencies: &[u64]) -> Figures {
+        let mut big = vec![0; BUCKETS];
+        for &ns in latencies {
+            big[bucket(ns.min(LONGEST))] += 1;
+        }
+        Figures {
+            buckets: [vec![0; BUCKETS], big],
+            first: 0,
+            last: latencies.iter().sum(),
+        }
+    }
+
     fn buckets(&self, cpus: Cpus) -> impl Iterator<Item = u64> + '_ {
         let [little, big] = &self.buckets;
         let counts = little.iter().zip(big);

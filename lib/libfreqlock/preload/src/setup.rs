@@ -38,18 +38,19 @@ pub fn find_library(named: Option<&Path>) -> Result<PathBuf, String> {
     let me = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = me.parent().unwrap_or(Path::new("/"));
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let lib = folder.join("../lib");
     let places = [
         folder.to_owned(),
-        folder.join("../lib"),
-        folder.join("../lib").join(triplet),
-        folder.join("../lib64"),
+        lib.join("freqlock"),
+        lib.join(triplet).join("freqlock"),
+        folder.join("../lib64/freqlock"),
     ];
     places
         .iter()
         .find_map(|place| place.join(LIBRARY).canonicalize().ok())
         .ok_or_else(|| {
             format!(
-                "{LIBRARY} is neither beside {} nor in ../lib; name it with --library",
+                "{LIBRARY} is neither beside {} nor in ../lib/freqlock; name it with --library",
                 me.display()
             )
         })

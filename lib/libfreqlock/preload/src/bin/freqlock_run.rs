@@ -31,7 +31,7 @@ struct Args {
     /// (`pthread`, or `null`), or one that spins
     #[arg(long, value_name = "KIND", default_value = kind::KINDS[0].0, value_parser = kinds())]
     lock: String,
-    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib
+    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib/freqlock
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Prints the manual page

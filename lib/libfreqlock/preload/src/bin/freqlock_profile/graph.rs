@@ -6,6 +6,7 @@ use crate::range::time;
 use crate::summary::{Row, Spread, Summary, CPUS};
 use anyhow::anyhow;
 use libfreqlock::latencies::Kind;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
 
@@ -106,7 +107,9 @@ fn draw(out: &mut String, summary: &Summary) -> Result<(), Box<dyn std::error::E
                 BLUE.stroke_width(2),
             ))?
             .label(format!("throughput, {}", row.setting))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + size, y)], BLUE.stroke_width(2)));
+            .legend(move |(x, y)| {
+                DashedPathElement::new([(x, y), (x + 16, y)], size, spacing, BLUE.stroke_width(2))
+            });
     }
 
     // Where all CPUs are alike, each thread is on a big one.
@@ -142,7 +145,9 @@ fn draw(out: &mut String, summary: &Summary) -> Result<(), Box<dyn std::error::E
                 BLACK.stroke_width(2),
             ))?
             .label(format!("p99, {}", Setting::Pthread))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + size, y)], BLACK));
+            .legend(move |(x, y)| {
+                DashedPathElement::new([(x, y), (x + 16, y)], size, spacing, BLACK.stroke_width(2))
+            });
     }
     let grey = RGBColor(150, 150, 150);
     chart
@@ -151,7 +156,7 @@ fn draw(out: &mut String, summary: &Summary) -> Result<(), Box<dyn std::error::E
         .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], grey));
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .border_style(BLACK)
         .background_style(WHITE)
         .draw()?;

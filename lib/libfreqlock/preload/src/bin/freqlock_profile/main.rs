@@ -60,7 +60,7 @@ struct Args {
     /// Where the figures go: PREFIX.csv and PREFIX.svg
     #[arg(long, value_name = "PREFIX", default_value = "freqlock-profile")]
     output: PathBuf,
-    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib
+    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib/freqlock
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Prints the manual page

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What freqlock-profile's tests run: four threads that wait for one mutex. By its argument: each turn is
- * an epoch 1 with one of number 2 in it ("epochs"); a child does it that ends by a signal ("killed"); nobody
- * waits ("alone"); it fails ("failed").
+ * What freqlock-profile's tests run: four threads that wait for one mutex. By its argument: each
+ * turn is an epoch 1 with one of number 2 in it ("epochs"); a child does it that ends by a signal
+ * ("killed"); nobody waits ("alone"); it fails ("failed").
  */
 #include <pthread.h>
 #include <signal.h>

@@ -17,6 +17,7 @@ mod lock;
 mod os;
 mod queue;
 mod reorderable;
+mod slice;
 mod speed;
 mod spin;
 mod sync;

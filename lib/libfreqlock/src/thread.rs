@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What is kept of each thread, in one place, so that a lock finds all of it at once.
 
+use crate::slice::Rseq;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -29,12 +30,22 @@ pub(crate) struct Thread {
     pub(crate) wait_unit: Cell<u64>,
     /// Not 0: the thread is in an epoch.
     pub(crate) in_epoch: Cell<u32>,
+    /// What it asks the kernel by not to be preempted; NULL: by nothing.
+    pub(crate) slice: Cell<*const Rseq>,
 }
 
 extern "C" {
     /// In `thread.c`: Rust's own thread-local memory costs a call of the dynamic linker for each
     /// access from a shared library, which is as much as all else that an uncontended lock does.
     fn freqlock_thread() -> *const Thread;
+    /// The same: what libc has registered for restartable sequences, none where it is too small.
+    fn freqlock_rseq(least: usize) -> *const Rseq;
+}
+
+/// The area of the calling thread; NULL: it has none.
+pub(crate) fn rseq() -> *const Rseq {
+    // SAFETY: no memory is passed.
+    unsafe { freqlock_rseq(size_of::<Rseq>()) }
 }
 
 /// Calls `what` with what is kept of the calling thread.
@@ -44,4 +55,4 @@ pub(crate) fn with<T>(what: impl FnOnce(&Thread) -> T) -> T {
     what(unsafe { &*freqlock_thread() })
 }
 
-const _: () = assert!(size_of::<Thread>() == 72 + size_of::<usize>());
+const _: () = assert!(size_of::<Thread>() == 72 + 2 * size_of::<usize>());

@@ -46,6 +46,11 @@ fn each_function_returns_what_the_header_says() {
 }
 
 #[test]
+fn holders_ask_for_more_time_where_the_kernel_has_it() {
+    passes("slice.c");
+}
+
+#[test]
 fn the_scheduler_finds_the_holder() {
     passes("abi.c");
 }

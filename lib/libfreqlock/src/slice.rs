@@ -11,8 +11,8 @@
 //! asked for anything. From 7.1 on it offers that only where libc registers an area of the size that
 //! the kernel wants, as glibc does from 2.41 on.
 
-use crate::thread::{self, Thread};
-use std::sync::atomic::{compiler_fence, AtomicU32, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
+use crate::thread::{self, Rseq, Thread};
+use std::sync::atomic::{compiler_fence, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Of `flags`: the kernel has the extension; the thread may use it.
 const AVAILABLE: u32 = 1 << 4;
@@ -25,25 +25,6 @@ const PR_RSEQ_SLICE_EXT_ENABLE: libc::c_ulong = 1;
 
 /// The same number for all that the library is built for.
 const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
-
-/// `struct rseq` of <linux/rseq.h>, as far as it is used.
-#[repr(C)]
-pub(crate) struct Rseq {
-    cpu_id_start: AtomicU32,
-    cpu_id: AtomicU32,
-    rseq_cs: [AtomicU32; 2],
-    flags: AtomicU32,
-    node_id: AtomicU32,
-    mm_cid: AtomicU32,
-    /// Set by the thread, cleared by it or by the kernel.
-    request: AtomicU8,
-    /// Written by the kernel alone.
-    granted: AtomicU8,
-}
-
-const _: () = assert!(std::mem::offset_of!(Rseq, flags) == 16);
-const _: () = assert!(std::mem::offset_of!(Rseq, request) == 28);
-const _: () = assert!(std::mem::offset_of!(Rseq, granted) == 29);
 
 /// What the thread can ask by; NULL: it cannot. To be looked up once for each thread.
 #[cold]
@@ -106,6 +87,7 @@ impl Rseq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, AtomicU8};
 
     fn rseq(flags: u32) -> Rseq {
         Rseq {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What is kept of each thread, in one place, so that a lock finds all of it at once.
 
-use crate::slice::Rseq;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicU8};
 
 /// `struct fl_hint` of `bpf/hint.h`: read by the scheduler at ticks.
 #[repr(C)]
@@ -13,6 +12,25 @@ pub(crate) struct HintWords {
     pub(crate) holds: AtomicU64,
     pub(crate) waits_for: AtomicU64,
 }
+
+/// `struct rseq` of <linux/rseq.h>, as far as it is used.
+#[repr(C)]
+pub(crate) struct Rseq {
+    pub(crate) cpu_id_start: AtomicU32,
+    pub(crate) cpu_id: AtomicU32,
+    pub(crate) rseq_cs: [AtomicU32; 2],
+    pub(crate) flags: AtomicU32,
+    pub(crate) node_id: AtomicU32,
+    pub(crate) mm_cid: AtomicU32,
+    /// Set by the thread, cleared by it or by the kernel.
+    pub(crate) request: AtomicU8,
+    /// Written by the kernel alone.
+    pub(crate) granted: AtomicU8,
+}
+
+const _: () = assert!(std::mem::offset_of!(Rseq, flags) == 16);
+const _: () = assert!(std::mem::offset_of!(Rseq, request) == 28);
+const _: () = assert!(std::mem::offset_of!(Rseq, granted) == 29);
 
 #[repr(C)]
 pub(crate) struct Thread {

@@ -22,6 +22,7 @@
  */
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
+#include "cgroup.bpf.h"
 #include "freq.bpf.h"
 #include "graph.bpf.h"
 #include "kick.bpf.h"
@@ -91,16 +92,17 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct fl_task_stats *stats = &tctx->stats;
 	/* Of one that ran as the scheduler started it is not known. */
-	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0;
+	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0, throttled = 0;
 	struct fl_done *done = done_of(tctx);
 
-	if (tctx->throttled_by) {
-		stats->throttled += waited;
-	} else {
-		if (done)
-			done->wait += waited;
-		stats->wait += waited;
-	}
+	if (waited)
+		throttled = lesser(waited,
+				   elapsed(tctx->waiting_since, fl_throttled_until(tctx, now)));
+	waited -= throttled;
+	if (done)
+		done->wait += waited;
+	stats->wait += waited;
+	stats->throttled += throttled;
 	stats->picked++;
 	stats->migrated += tctx->ran_on >= 0 && tctx->ran_on != cpu;
 	tctx->ran_on = cpu;

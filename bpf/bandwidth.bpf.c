@@ -18,8 +18,9 @@
  *    for 30 s, and a quota of 1 ms in a second may have hundreds of tasks.
  *
  * Timers run without the lock of a task's run queue, and a task's affinity, cgroup or class may
- * change at any moment. So they write nothing in its context: a task that they queue adds nothing
- * to what is known to wait there, and cpu_ctx::released says that such are there.
+ * change at any moment. So they write in its context for how long it was throttled, which is a
+ * figure and decides nothing, and nothing else: a task that they queue adds nothing to what is
+ * known to wait there, and cpu_ctx::released says that such are there.
  */
 #include "freqlock.bpf.h"
 #include "bandwidth.bpf.h"
@@ -212,6 +213,7 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 	fl_cgroup_count(tctx, 0, now);
 	tctx->flags &= ~FL_TASK_PARK;
 	tctx->throttled_by = slot;
+	tctx->throttled_until = 0;
 	tctx->waiting_since = now;
 	c->waits = true;
 	/* The task comes there as this returns: the timer looks again where it sees this alone. */
@@ -361,6 +363,8 @@ static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)
 		goal = fl_bandwidth_goal(p, tctx, slot, t->went < t->batch, now);
 		if (goal == FL_NONE)
 			continue;
+		if (!(goal & FL_LIMIT_BIT))
+			tctx->throttled_until = now;
 		if (goal & SCX_DSQ_LOCAL_ON) {
 			moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, goal, 0);
 		} else {

@@ -123,12 +123,20 @@ static __always_inline void fl_cgroup_count(struct task_ctx *tctx, u64 weight, u
 	tctx->counted = weight;
 }
 
+/* Until when @tctx waited for a quota since it became runnable, 0 if it did not. */
+static __always_inline u64 fl_throttled_until(const struct task_ctx *tctx, u64 now)
+{
+	return shares_cgroups && tctx->throttled_by ? tctx->throttled_until ?: now : 0;
+}
+
 /* @tctx begins to run, and is kept from that by no quota. */
 static __always_inline void fl_cgroup_picked(struct task_ctx *tctx, u64 now)
 {
 	fl_cgroup_count(tctx, tctx->own_weight, now);
-	if (shares_cgroups)
-		tctx->throttled_by = 0;
+	if (!shares_cgroups)
+		return;
+	tctx->throttled_until = fl_throttled_until(tctx, now);
+	tctx->throttled_by = 0;
 }
 
 /* @tctx @ran until @now, which counts for its cgroup. */

@@ -99,10 +99,11 @@ struct task_ctx {
 	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
 	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
 	/* Quotas: bandwidth.bpf.c. */
-	u64 granted;      /* ns that it took from its cgroup's quota ... */
-	u64 granted_at;   /* ... as it had run for so long, by the kernel */
-	u32 granted_by;   /* the slot of that one, 0 none: it runs without */
-	u32 throttled_by; /* it waits since it runs no more for the quota of this one, else 0 */
+	u64 granted;         /* ns that it took from its cgroup's quota ... */
+	u64 granted_at;      /* ... as it had run for so long, by the kernel */
+	u32 granted_by;      /* the slot of that one, 0 none: it runs without */
+	u32 throttled_by;    /* it waits since it runs no more for the quota of this one, else 0 */
+	u64 throttled_until; /* for the quota it waited until then, 0 still or never */
 	/* Knobs: context.bpf.c. */
 	u32 policy;              /* where the values of its knobs stand, policy/context.h */
 	u32 context_version;     /* its context was looked up by this one, ... */

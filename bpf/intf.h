@@ -273,15 +273,15 @@ struct fl_cpu_state {
 
 /* What a process did on one CPU in one period, neighbours.bpf.c. */
 struct fl_ledger_entry {
-	u64 period; /* the word of that period; an entry of any other is free */
-	u64 start;  /* when the process was born, ns since boot */
-	u64 cgroup; /* inode of its folder */
-	u64 ran;    /* ns on the CPU */
-	u64 waited; /* ns in which a task waited for it, summed over tasks */
-	u64 claim;  /* both, each task's times its weight over that of nice 0 */
-	u32 tgid;   /* 0: threads of the kernel */
+	u64 period;    /* the word of that period; an entry of any other is free */
+	u64 start;     /* when the process was born, ns since boot */
+	u64 cgroup;    /* inode of its folder */
+	u64 ran;       /* ns on the CPU */
+	u64 waited;    /* ns in which a task waited for it, summed over tasks */
+	u64 throttled; /* ns in which a task waited for a quota, summed likewise */
+	u64 claim;     /* all three, each task's times its weight over that of nice 0 */
+	u32 tgid;      /* 0: threads of the kernel */
 	u32 unused;
-	u64 unused2;
 };
 
 struct fl_ledger_bank {

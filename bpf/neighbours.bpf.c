@@ -5,8 +5,8 @@
  *
  * Each CPU has a ledger with a bank of entries, one a process, for the period that
  * goes on, and one for the period before. What a task ran, and what it had waited
- * until then, is entered as it stops, so that a task that runs costs one search of at
- * most LEDGER_TRIES entries; whatever finds no room goes to the bank's last entry, so
+ * until then, for a CPU or a quota, is entered as it stops, so that a task that runs costs one
+ * search of at most LEDGER_TRIES entries; whatever finds no room goes to the bank's last entry, so
  * that sums stay right. An entry carries the period that it is of: nothing is cleared.
  *
  * The agent ends a period by look_at_neighbours. One word says when the period began
@@ -22,6 +22,8 @@
  */
 #include "freqlock.bpf.h"
 #include "neighbours.bpf.h"
+#include "cgroup.bpf.h"
+#include "bandwidth.bpf.h"
 #include "policy/deadline.h"
 #include "policy/lock.h"
 
@@ -62,7 +64,7 @@ static void begin_entry(struct fl_ledger_entry *e, struct task_struct *p, u32 tg
 	e->tgid = tgid;
 	e->start = p->group_leader->start_boottime;
 	e->cgroup = fl_cgroup_id(p);
-	e->ran = e->waited = e->claim = 0;
+	e->ran = e->waited = e->throttled = e->claim = 0;
 	barrier();
 	e->period = period;
 }
@@ -91,26 +93,31 @@ static struct fl_ledger_entry *find_entry(struct fl_ledger_bank *bank, struct ta
 
 /*
  * Up to @now, within @period, @p did what its context says: it runs since its run_start,
- * and had waited before that; or it waits.
+ * and had waited before that, first for a quota if it was throttled; or it waits.
  */
 int fl_neighbour_enter(struct fl_ledger_bank *bank __arg_nonnull,
 		       struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		       u64 period, u64 now)
 {
 	u64 start = period_start(period), picked = tctx->run_start, until = picked ?: now;
-	u64 since = picked ? tctx->waited_since : tctx->waiting_since, ran = 0, waited = 0;
+	u64 since = picked ? tctx->waited_since : tctx->waiting_since;
+	u64 let_go = picked ? tctx->throttled_until : fl_throttled_until(tctx, now);
+	u64 ran = 0, waited = 0, throttled;
 	struct fl_ledger_entry *e;
 
-	if (since && (s64)(until - greater(since, start)) > 0)
-		waited = until - greater(since, start);
-	if (picked && (s64)(now - greater(picked, start)) > 0)
-		ran = now - greater(picked, start);
-	if (!ran && !waited)
+	if (since)
+		waited = elapsed(greater(since, start), until);
+	throttled = lesser(waited, elapsed(greater(since, start), let_go));
+	waited -= throttled;
+	if (picked)
+		ran = elapsed(greater(picked, start), now);
+	if (!ran && !waited && !throttled)
 		return 0;
 	e = find_entry(bank, p, period);
 	e->ran += ran;
 	e->waited += waited;
-	e->claim += (ran + waited) * tctx->weight / WEIGHT_NICE_0;
+	e->throttled += throttled;
+	e->claim += (ran + waited + throttled) * tctx->weight / WEIGHT_NICE_0;
 	return 0;
 }
 
@@ -141,9 +148,10 @@ static void look_at_running(struct fl_ledger *ledger, u32 cpu, u64 period, u64 n
 	bpf_task_release(p);
 }
 
-/* What waits in @queue at the end of @period. */
-static void look_at_queue(struct fl_ledger *ledger, u64 queue, u64 period, u64 now)
+/* What waits in @queue at the end of @period, each entered on the CPU that it had. */
+static void look_at_queue(u64 queue, u64 period, u64 now)
 {
+	struct fl_ledger *ledger;
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	u32 seen = 0;
@@ -152,8 +160,23 @@ static void look_at_queue(struct fl_ledger *ledger, u64 queue, u64 period, u64 n
 		if (seen++ >= LEDGER_QUEUE)
 			break;
 		tctx = fl_task(p);
-		if (tctx)
+		ledger = ledger_of(scx_bpf_task_cpu(p));
+		if (tctx && ledger)
 			fl_neighbour_enter(&ledger->look, p, tctx, period, now);
+	}
+}
+
+/* What waits for quotas. */
+static void look_at_throttled(u64 period, u64 now)
+{
+	u32 slot;
+
+	bpf_for(slot, 0, fl_is_limited() ? FL_MAX_SHARES : 0) {
+		if (!READ_ONCE(fl_limit(slot)->waits))
+			continue;
+		bpf_rcu_read_lock();
+		look_at_queue(fl_throttled(slot), period, now);
+		bpf_rcu_read_unlock();
 	}
 }
 
@@ -179,10 +202,11 @@ int look_at_neighbours(void *ctx)
 			break;
 		look_at_running(ledger, cpu, period, now);
 		bpf_rcu_read_lock();
-		look_at_queue(ledger, fl_queue(cpu), period, now);
-		look_at_queue(ledger, fl_park(cpu), period, now);
+		look_at_queue(fl_queue(cpu), period, now);
+		look_at_queue(fl_park(cpu), period, now);
 		bpf_rcu_read_unlock();
 	}
+	look_at_throttled(period, now);
 	return 0;
 }
 

@@ -33,7 +33,7 @@
 
 enum fl_cpus_consts {
 	FL_CPUS_MAGIC = 0x73757063, /* "cpus" in little-endian memory */
-	FL_CPUS_VERSION = 1,        /* of all that follows */
+	FL_CPUS_VERSION = 2,        /* of all that follows */
 	FL_CPUS_PROCESSES = 4096,
 	FL_CPUS_CGROUPS = 1024,
 	/* A page is old when it was not written for three periods and so many ms. */
@@ -43,21 +43,21 @@ enum fl_cpus_consts {
 /* Instead of a quota, where there is none. */
 #define FL_CPUS_NO_QUOTA 0xffffffffu
 
-/* Thousandths of a CPU; ran and waited are means over the last period. */
+/* Thousandths of a CPU; ran, waited and throttled are means over the last period. */
 struct fl_cpus_figures {
 	uint32_t affinity;   /* CPUs that it may run on: of its first thread */
 	uint32_t quota;      /* the least of its cgroup and all above it */
 	uint32_t neighbours; /* what the others leave it, or have to */
 	uint32_t cpus;       /* the least of the three: what it can count on */
 	uint32_t ran;        /* what it had */
-	uint32_t waited;     /* threads that could have run and did not */
+	uint32_t waited;     /* threads that waited for a CPU */
+	uint32_t throttled;  /* threads that could have run but for a quota */
 };
 
 struct fl_cpus_process {
 	uint64_t start;  /* when it was born, as in field 22 of /proc/PID/stat */
 	uint64_t cgroup; /* id of its cgroup in the hierarchy with the cpu controller */
 	uint32_t pid;
-	uint32_t reserved;
 	struct fl_cpus_figures figures;
 };
 
@@ -65,6 +65,7 @@ struct fl_cpus_process {
 struct fl_cpus_cgroup {
 	uint64_t id; /* the inode of its folder */
 	struct fl_cpus_figures figures;
+	uint32_t reserved;
 };
 
 struct fl_cpus_page {
@@ -85,8 +86,8 @@ struct fl_cpus_page {
 };
 
 _Static_assert(sizeof(struct fl_cpus_process) == 48, "programs rely on it");
-_Static_assert(sizeof(struct fl_cpus_cgroup) == 32, "programs rely on it");
-_Static_assert(sizeof(struct fl_cpus_page) == 64 + 48 * FL_CPUS_PROCESSES + 32 * FL_CPUS_CGROUPS,
+_Static_assert(sizeof(struct fl_cpus_cgroup) == 40, "programs rely on it");
+_Static_assert(sizeof(struct fl_cpus_page) == 64 + 48 * FL_CPUS_PROCESSES + 40 * FL_CPUS_CGROUPS,
 	       "programs rely on it");
 
 /* The agent takes the layout alone, as for the BPF side. */

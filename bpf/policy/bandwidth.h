@@ -45,6 +45,12 @@ static inline u64 bandwidth_period(u64 period)
 	return lesser(greater(period, BANDWIDTH_PERIOD_MIN_NS), BANDWIDTH_PERIOD_MAX_NS);
 }
 
+/* @us of the kernel's, which has all ones for no quota, in ns. */
+static inline u64 bandwidth_ns(u64 us)
+{
+	return us < BANDWIDTH_NONE / 1000 ? us * 1000 : BANDWIDTH_NONE;
+}
+
 /* A quota by @quota as the kernel has it; 0 for none. */
 static inline u64 bandwidth_quota(u64 quota)
 {

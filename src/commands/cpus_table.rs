@@ -83,6 +83,7 @@ struct Count {
     cpus: f64,
     ran: f64,
     waited: f64,
+    throttled: f64,
     /// How long the period was, and how long ago it ended.
     period_ns: u64,
     age_ns: u64,
@@ -197,6 +198,7 @@ impl Count {
             cpus: figures.cpus,
             ran: figures.ran,
             waited: figures.waited,
+            throttled: figures.throttled,
             period_ns: page.length.as_nanos() as u64,
             age_ns: now.saturating_sub(page.updated).as_nanos() as u64,
         }
@@ -214,6 +216,8 @@ impl Count {
         let cpus = |cpus: f64| format!("{cpus:.3}");
         let allowed = self.allowed.as_ref().map(|cpus| format!("CPUs {cpus}"));
         let quota_of = self.quota_of.as_ref().map(|cgroup| format!("of {cgroup}"));
+        let throttled = (self.throttled > 0.0)
+            .then(|| format!("for which {:.3} waited", self.throttled));
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.add_row([
@@ -224,7 +228,11 @@ impl Count {
         table.add_row([
             "quota",
             &self.quota.map_or("none".into(), cpus),
-            &quota_of.unwrap_or_default(),
+            &[quota_of, throttled]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", "),
         ]);
         table.add_row([
             "neighbours",
@@ -259,6 +267,7 @@ mod tests {
             cpus: 1.5,
             ran: 1.25,
             waited: 0.5,
+            throttled: 0.25,
         };
         let limit = Limit {
             cgroup: "/a".into(),
@@ -283,7 +292,7 @@ mod tests {
             .collect();
         assert_eq!(lines[0].join(" "), "process 7 (pool), cgroup /a/b");
         assert_eq!(lines[1].join(" "), "affinity 4.000 CPUs 0-3");
-        assert_eq!(lines[2].join(" "), "quota 1.500 of /a");
+        assert_eq!(lines[2].join(" "), "quota 1.500 of /a, for which 0.250 waited");
         assert_eq!(
             lines[3].join(" "),
             "neighbours 2.000 it ran 1.250 and waited 0.500"

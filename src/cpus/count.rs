@@ -8,7 +8,8 @@
 //!
 //! - Each neighbour wanted what its threads ran and waited on the CPUs that the process may
 //!   use, though no more than there are of these for it. What could as well have gone to
-//!   CPUs outside which were idle does not count.
+//!   CPUs outside which were idle does not count. Nor does what a quota kept from running,
+//!   but among those who share that quota.
 //! - Threads share CPUs, each by its weight, regardless of process: that is how the scheduler
 //!   has it (weighted max-min, [`super::share`]). So the number of threads counts. Taken
 //!   for the process are those which it had running and waiting, or as many as CPUs would
@@ -30,9 +31,11 @@ use std::collections::HashMap;
 pub struct Doing {
     pub cpu: usize,
     pub ran: f64,
-    /// A part for each of its threads that waited.
+    /// A part for each of its threads that waited for a CPU.
     pub waited: f64,
-    /// Both, times the weight of each thread; 1 is that of nice 0.
+    /// A part for each that waited for a quota.
+    pub throttled: f64,
+    /// All three, times the weight of each thread; 1 is that of nice 0.
     pub claim: f64,
 }
 
@@ -68,6 +71,7 @@ pub struct Figures {
     pub cpus: f64,
     pub ran: f64,
     pub waited: f64,
+    pub throttled: f64,
 }
 
 /// What happened in a period. Whatever is found out for one subject is kept for the next.
@@ -96,20 +100,23 @@ struct View {
     mask: Mask,
     /// Of what those did who may run elsewhere as well.
     staying: f64,
+    /// 1 among those who share a quota: there what waited for it counts; else 0.
+    throttled: f64,
 }
 
 impl View {
     /// A doer as its threads, and as one process.
     fn of(&self, doer: &Doer) -> (Neighbour, Neighbour) {
         let inside = doer.doings.iter().filter(|d| self.mask.has(d.cpu));
-        let (mut wanted, mut claim) = inside.fold((0.0, 0.0), |(wanted, claim), d| {
-            (wanted + d.ran + d.waited, claim + d.claim)
+        let (mut wanted, all, claim) = inside.fold((0.0, 0.0, 0.0), |(wanted, all, claim), d| {
+            let here = d.ran + d.waited + d.throttled * self.throttled;
+            (wanted + here, all + d.wanted(), claim + d.claim)
         });
-        let weight = if wanted > 0.0 { claim / wanted } else { 0.0 };
+        let weight = if all > 0.0 { claim / all } else { 0.0 };
         if doer.may_leave(&self.mask) {
             wanted *= self.staying;
-            claim *= self.staying;
         }
+        let claim = wanted * weight;
         let cpus = (doer.mask).map_or(self.mask.len(), |mask| mask.and(&self.mask).len());
         // It may have been sent elsewhere meanwhile, and still have run here.
         let wanted = wanted.min(cpus.max(1) as f64);
@@ -118,6 +125,13 @@ impl View {
             claim: weight,
         };
         (Neighbour { wanted, claim }, as_one)
+    }
+}
+
+impl Doing {
+    /// With what a quota kept from running.
+    fn wanted(&self) -> f64 {
+        self.ran + self.waited + self.throttled
     }
 }
 
@@ -141,8 +155,11 @@ impl Pools {
         }
     }
 
-    /// The share of the owner of these `doers` among all, who want this much altogether.
-    fn share(&self, weight: f64, wanted: f64, doers: &[&Doer]) -> f64 {
+    /// The share of the owner of these `doers` among all.
+    fn share(&self, weight: f64, doers: &[&Doer]) -> f64 {
+        let throttled = self.view.throttled;
+        let wanted = doers.iter().map(|doer| doer.sum(|d| d.ran + d.waited + d.throttled * throttled));
+        let wanted: f64 = wanted.sum();
         let views = doers.iter().map(|doer| self.view.of(doer));
         let (threads, processes): (Vec<_>, Vec<_>) = views.unzip();
         let fair = self.processes.share(weight, &processes);
@@ -185,6 +202,7 @@ impl Period {
             let view = View {
                 mask: subject.mask,
                 staying: staying(&self.doers, &self.load, &self.present, &subject.mask),
+                throttled: 0.0,
             };
             Pools::new(subject.mask.len() as f64, view, self.doers.iter())
         });
@@ -192,14 +210,13 @@ impl Period {
         let doers = subject.doers.iter().filter_map(|i| self.doers.get(*i));
         let doers: Vec<&Doer> = doers.collect();
         let sum = |what: fn(&Doing) -> f64| doers.iter().map(|doer| doer.sum(what)).sum::<f64>();
-        let (ran, waited) = (sum(|d| d.ran), sum(|d| d.waited));
-        let weight = match ran + waited {
+        let weight = match sum(Doing::wanted) {
             wanted if wanted > 0.0 => sum(|d| d.claim) / wanted,
             _ => subject.weight,
         };
         let pools = limits().filter_map(|limit| self.limits.get(limit));
         let neighbours = (self.masks.get(&subject.mask).into_iter().chain(pools))
-            .map(|pools| pools.share(weight, ran + waited, &doers))
+            .map(|pools| pools.share(weight, &doers))
             .fold(f64::INFINITY, f64::min);
         let affinity = subject.mask.len() as f64;
         let quota = limits().map(|limit| self.quotas[limit]);
@@ -209,8 +226,9 @@ impl Period {
             quota,
             neighbours,
             cpus: affinity.min(quota.unwrap_or(affinity)).min(neighbours),
-            ran,
-            waited,
+            ran: sum(|d| d.ran),
+            waited: sum(|d| d.waited),
+            throttled: sum(|d| d.throttled),
         }
     }
 }
@@ -220,6 +238,7 @@ fn limited(doers: &[Doer], present: Mask, limit: u64, quota: f64) -> Pools {
     let view = View {
         mask: present,
         staying: 1.0,
+        throttled: 1.0,
     };
     let inside = doers.iter().filter(|doer| doer.limits.contains(&limit));
     Pools::new(quota, view, inside)

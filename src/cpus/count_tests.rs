@@ -15,6 +15,7 @@ fn hog(on: std::ops::Range<usize>, threads: f64, weight: f64) -> Doer {
         cpu,
         ran: each.min(1.0),
         waited: (each - 1.0).max(0.0),
+        throttled: 0.0,
         claim: each * weight,
     };
     Doer {
@@ -144,6 +145,39 @@ fn the_least_counts_and_a_quota_is_shared() {
     let free = of(2, &[]);
     assert_eq!(free.quota, None);
     assert!(near(free.cpus, 2.0) && near(free.ran, 1.0), "{free:?}");
+}
+
+/// Half a CPU of four threads, the rest of which waited for the quota.
+fn throttled() -> Doer {
+    let mut doer = hog(0..4, 4.0, 1.0);
+    for doing in &mut doer.doings {
+        (doing.ran, doing.throttled) = (0.125, 0.875);
+    }
+    doer.limits = vec![7];
+    doer
+}
+
+#[test]
+fn what_a_quota_keeps_from_running_takes_nothing_from_those_outside() {
+    let figure = figures(&[throttled()], subject(cpus(0..4), vec![])).neighbours;
+    assert!(near(figure, 3.5), "{figure}");
+}
+
+#[test]
+fn among_those_who_share_a_quota_it_counts() {
+    let mut other = throttled();
+    other.doings.truncate(1);
+    let mut period = Period::new(
+        vec![throttled(), other],
+        cpus(0..4),
+        HashMap::from([(7, 0.5)]),
+    );
+    let mut subject = subject(cpus(0..4), vec![0]);
+    subject.limits = vec![7];
+    let got = period.figures(&subject);
+    assert!(near(got.neighbours, 0.4), "four threads of five: {got:?}");
+    assert!(near(got.ran, 0.5) && near(got.throttled, 3.5), "{got:?}");
+    assert!(near(got.waited, 0.0), "{got:?}");
 }
 
 #[test]

@@ -229,6 +229,7 @@ impl<K: Kernel> Keeper<K> {
                 cpu: did.cpu,
                 ran: part(did.ran),
                 waited: part(did.waited),
+                throttled: part(did.throttled),
                 claim: part(did.claim),
             };
             // The banks of a CPU may have one each.
@@ -236,6 +237,7 @@ impl<K: Kernel> Keeper<K> {
                 Some(same) => {
                     same.ran += doing.ran;
                     same.waited += doing.waited;
+                    same.throttled += doing.throttled;
                     same.claim += doing.claim;
                 }
                 None => doers[place].doings.push(doing),
@@ -253,7 +255,7 @@ impl<K: Kernel> Keeper<K> {
 
     /// A process ran: it may be new, or elsewhere than it was.
     fn follow(&mut self, did: &Entered) {
-        let mean = did.claim as f64 / (did.ran + did.waited).max(1) as f64;
+        let mean = did.claim as f64 / (did.ran + did.waited + did.throttled).max(1) as f64;
         let weight = (mean * NICE_0) as u64;
         match self.processes.get_mut(&did.pid) {
             Some(known) if known.start == did.start => {

@@ -66,6 +66,7 @@ fn ran(pid: u32, cpu: usize, ns: u64) -> Entered {
         cgroup: 4,
         ran: ns,
         waited: 0,
+        throttled: 0,
         claim: ns,
     }
 }

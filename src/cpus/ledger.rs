@@ -24,9 +24,10 @@ pub struct Entered {
     pub start: u64,
     /// The id of its cgroup in version 2.
     pub cgroup: u64,
-    /// ns; claim is both, times the weight, 1 being that of nice 0.
+    /// ns; claim is all three, times the weight, 1 being that of nice 0.
     pub ran: u64,
     pub waited: u64,
+    pub throttled: u64,
     pub claim: u64,
 }
 
@@ -87,6 +88,7 @@ fn read_bank(bank: *const Bank, word: u64, cpu: usize, to: &mut impl FnMut(Enter
             cgroup: entry.cgroup,
             ran: entry.ran,
             waited: entry.waited,
+            throttled: entry.throttled,
             claim: entry.claim,
         });
     }
@@ -131,12 +133,13 @@ mod tests {
         let mut bank: Box<Bank> = Box::new(unsafe { std::mem::zeroed() });
         (bank.entry[3].period, bank.entry[3].tgid, bank.entry[3].ran) = (8, 5, 11);
         (bank.entry[4].period, bank.entry[4].tgid) = (6, 7);
-        (bank.rest.period, bank.rest.waited) = (8, 13);
+        (bank.rest.period, bank.rest.waited, bank.rest.throttled) = (8, 13, 4);
         let mut got = Vec::new();
         read_bank(&raw const *bank, 8, 2, &mut |entered| got.push(entered));
         assert_eq!(got.len(), 2);
         assert_eq!((got[0].cpu, got[0].pid, got[0].ran), (2, 5, 11));
         assert_eq!((got[1].pid, got[1].waited), (REST, 13));
+        assert_eq!(got[1].throttled, 4);
     }
 
     #[test]

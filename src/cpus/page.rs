@@ -255,6 +255,7 @@ impl From<&Figures> for fl_cpus_figures {
             cpus: thousandths(figures.cpus),
             ran: thousandths(figures.ran),
             waited: thousandths(figures.waited),
+            throttled: thousandths(figures.throttled),
         }
     }
 }
@@ -269,6 +270,7 @@ impl From<fl_cpus_figures> for Figures {
             cpus: cpus(raw.cpus),
             ran: cpus(raw.ran),
             waited: cpus(raw.waited),
+            throttled: cpus(raw.throttled),
         }
     }
 }
@@ -279,7 +281,6 @@ impl From<&ProcessEntry> for fl_cpus_process {
             start: entry.start,
             cgroup: entry.cgroup,
             pid: entry.pid,
-            reserved: 0,
             figures: (&entry.figures).into(),
         }
     }
@@ -301,6 +302,7 @@ impl From<&CgroupEntry> for fl_cpus_cgroup {
         Self {
             id: entry.id,
             figures: (&entry.figures).into(),
+            reserved: 0,
         }
     }
 }

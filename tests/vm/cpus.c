@@ -32,8 +32,8 @@ static void print_figures(const struct fl_cpus_figures *f)
 {
 	long quota = f->quota == FL_CPUS_NO_QUOTA ? -1 : (long)f->quota;
 
-	printf("affinity=%u quota=%ld neighbours=%u cpus=%u ran=%u waited=%u\n", f->affinity, quota,
-	       f->neighbours, f->cpus, f->ran, f->waited);
+	printf("affinity=%u quota=%ld neighbours=%u cpus=%u ran=%u waited=%u throttled=%u\n",
+	       f->affinity, quota, f->neighbours, f->cpus, f->ran, f->waited, f->throttled);
 }
 
 static long field_of(const struct fl_cpus_figures *f, const char *name)
@@ -46,6 +46,8 @@ static long field_of(const struct fl_cpus_figures *f, const char *name)
 		return f->neighbours;
 	if (!strcmp(name, "ran"))
 		return f->ran;
+	if (!strcmp(name, "throttled"))
+		return f->throttled;
 	if (!strcmp(name, "cpus"))
 		return f->cpus;
 	die("no figure is called %s", name);

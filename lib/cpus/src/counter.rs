@@ -7,7 +7,7 @@
 //! among the branches of the tree of processes that leave the way from the first process to the
 //! program. So a build counts as one, however many processes it has, be it started by another
 //! terminal, by a service, or by the script that started the program too. What a branch wants
-//! is by the page what its processes ran and waited, by /proc what they ran. Each weighs as the
+//! is by the page what its processes ran and waited for CPUs and quotas, by /proc what they ran. Each weighs as the
 //! kernel has it by nice values, against the program's own.
 
 use crate::allowed::{affinity, Limits};
@@ -82,8 +82,9 @@ impl Counter {
                 let is_beside = |row: &&Row| figures.is_none() || Some(row.cgroup) == id;
                 for row in rows.iter().filter(is_beside) {
                     if let Some(group) = group(row.pid) {
-                        let busy = f64::from(row.figures.ran) + f64::from(row.figures.waited);
-                        *self.wanted.entry(group).or_default() += busy / 1000.0;
+                        let figures = row.figures;
+                        let busy = [figures.ran, figures.waited, figures.throttled].map(f64::from);
+                        *self.wanted.entry(group).or_default() += busy.iter().sum::<f64>() / 1000.0;
                     }
                 }
                 None

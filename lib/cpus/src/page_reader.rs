@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const DEFAULT_PAGE: &str = "/run/scx_freqlock/cpus";
 
 const MAGIC: u32 = 0x7375_7063;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PROCESSES: usize = 4096;
 const CGROUPS: usize = 1024;
 const GRACE_NS: u64 = 2_000_000_000;
@@ -33,8 +33,10 @@ pub struct Figures {
     pub cpus: u32,
     /// What it had in the last period.
     pub ran: u32,
-    /// Threads that could have run and did not.
+    /// Threads that waited for a CPU.
     pub waited: u32,
+    /// Threads that could have run but for a quota.
+    pub throttled: u32,
 }
 
 /// What the page has of a process.
@@ -52,7 +54,7 @@ pub struct Row {
 
 const HEAD_SIZE: usize = 64;
 const ROW_SIZE: usize = 48;
-const CGROUP_SIZE: usize = 32;
+const CGROUP_SIZE: usize = 40;
 const CGROUPS_AT: usize = HEAD_SIZE + ROW_SIZE * PROCESSES;
 const SIZE: usize = CGROUPS_AT + CGROUP_SIZE * CGROUPS;
 
@@ -81,6 +83,7 @@ impl Bytes<'_> {
             cpus: field(3),
             ran: field(4),
             waited: field(5),
+            throttled: field(6),
         }
     }
 
@@ -89,7 +92,7 @@ impl Bytes<'_> {
             start: self.u64(0),
             cgroup: self.u64(8),
             pid: self.u32(16),
-            figures: self.figures(24),
+            figures: self.figures(20),
         }
     }
 }

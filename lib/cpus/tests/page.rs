@@ -132,10 +132,10 @@ fn a_process_counts_on_its_own_figure_or_on_its_cgroups() {
     assert_eq!(own(&at), 0.5, "another process of that number");
     file.write_all_at(&Process::own().unwrap().start.to_ne_bytes(), 64)
         .unwrap();
-    file.write_all_at(&250u32.to_ne_bytes(), 64 + 24 + 12)
+    file.write_all_at(&250u32.to_ne_bytes(), 64 + 20 + 12)
         .unwrap();
     assert_eq!(own(&at), 0.25);
-    file.write_all_at(&900_000u32.to_ne_bytes(), 64 + 24 + 12)
+    file.write_all_at(&900_000u32.to_ne_bytes(), 64 + 20 + 12)
         .unwrap();
     assert!(own(&at) <= affinity() as f64, "more than there are");
     file.write_all_at(&1u64.to_ne_bytes(), 16).unwrap();

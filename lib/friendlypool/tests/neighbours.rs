@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A page as lib/cpus_page.h has it, with this process alone, which can count on so many CPUs.
 fn publish(at: &Path, thousandths: u32) -> File {
     let file = File::create(at).unwrap();
-    file.set_len(64 + 48 * 4096 + 32 * 1024).unwrap();
+    file.set_len(64 + 48 * 4096 + 40 * 1024).unwrap();
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -28,8 +28,8 @@ fn publish(at: &Path, thousandths: u32) -> File {
     word(44, 1);
     long(64, start);
     word(64 + 16, std::process::id());
-    word(64 + 24 + 12, thousandths);
-    word(4, 1);
+    word(64 + 20 + 12, thousandths);
+    word(4, 2);
     word(0, 0x7375_7063);
     file
 }
@@ -70,11 +70,11 @@ fn the_page_is_followed_up_and_down_and_a_stale_one_is_not() {
     let page = publish(&at, 1000);
     let pool = PoolBuilder::default().workers(2).page(&at).build().unwrap();
     assert!(becomes(&pool, |active| active == 1));
-    page.write_all_at(&2000u32.to_ne_bytes(), 64 + 24 + 12)
+    page.write_all_at(&2000u32.to_ne_bytes(), 64 + 20 + 12)
         .unwrap();
     assert!(becomes(&pool, |active| active == 2));
     // Of so little that whatever /proc says is more.
-    page.write_all_at(&1u32.to_ne_bytes(), 64 + 24 + 12)
+    page.write_all_at(&1u32.to_ne_bytes(), 64 + 20 + 12)
         .unwrap();
     assert!(becomes(&pool, |active| active == 1));
     // By /proc, the overcommit makes 2 workers of what there is.
@@ -188,7 +188,7 @@ fn a_worker_that_becomes_active_takes_what_waits() {
     });
     start.recv().unwrap();
     pool.spawn(move || go.send(()).unwrap());
-    page.write_all_at(&2000u32.to_ne_bytes(), 64 + 24 + 12)
+    page.write_all_at(&2000u32.to_ne_bytes(), 64 + 20 + 12)
         .unwrap();
     assert!(end.recv().unwrap(), "it slept on");
 }

@@ -77,7 +77,9 @@ proptest! {
     ) {
         let want = exact(burst, speed, top, ramp);
         let got = run(burst, speed, top, ramp);
-        prop_assert!((got - want).abs() <= tolerance(want), "{got} for {want}");
+        // Work is counted in whole ns, of which a slow CPU needs some for one.
+        let may = tolerance(want) + f64::from(FULL) / f64::from(speed.max(top));
+        prop_assert!((got - want).abs() <= may, "{got} for {want}");
     }
 
     /// From any start, however slow: no faster than at the top speed all the time, no slower than at the first.

@@ -34,6 +34,15 @@ pub(crate) fn affine_cpus() -> Vec<usize> {
 pub struct Limits {
     /// Its folder and those above it up to where the hierarchy is mounted; none without cgroups.
     folders: Vec<PathBuf>,
+    hierarchy: Hierarchy,
+}
+
+/// Where cgroups are that have the cpu controller.
+#[derive(Clone, Debug, Default)]
+struct Hierarchy {
+    is_v1: bool,
+    root: String,
+    top: PathBuf,
 }
 
 impl Limits {
@@ -54,26 +63,19 @@ impl Limits {
         else {
             return Self::default();
         };
-        let path = cgroups.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':');
-            let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-            let fits = match mount.kind {
-                "cgroup" => controllers.split(',').any(|name| name == "cpu"),
-                _ => number == "0",
-            };
-            fits.then_some(path)
-        });
-        // In a container the mount may begin below the hierarchy's root.
-        let below = path.unwrap_or("/");
-        let below = below.strip_prefix(mount.root).unwrap_or(below);
-        let top = Path::new(mount.at);
-        let folder = top.join(below.trim_start_matches('/'));
+        let hierarchy = Hierarchy {
+            is_v1: mount.kind == "cgroup",
+            root: mount.root.into(),
+            top: mount.at.into(),
+        };
+        let folder = hierarchy.folder(cgroups).unwrap_or(hierarchy.top.clone());
         Self {
             folders: folder
                 .ancestors()
-                .take_while(|folder| folder.starts_with(top))
+                .take_while(|folder| folder.starts_with(&hierarchy.top))
                 .map(Path::to_path_buf)
                 .collect(),
+            hierarchy,
         }
     }
 
@@ -82,12 +84,48 @@ impl Limits {
         Some(self.folders.first()?.metadata().ok()?.ino())
     }
 
-    /// The least quota of the cgroup and those above it, in CPUs; none without one.
-    pub fn quota(&self) -> Option<f64> {
-        self.folders
-            .iter()
-            .filter_map(|folder| quota_in(folder))
-            .min_by(f64::total_cmp)
+    /// The quotas of the cgroup and those above it, in CPUs, the outermost first, with their folders.
+    pub(crate) fn quotas(&self) -> Vec<(&Path, f64)> {
+        let outermost_first = self.folders.iter().rev();
+        outermost_first
+            .filter_map(|folder| Some((folder.as_path(), quota_in(folder)?)))
+            .collect()
+    }
+
+    /// In how many of these quotas, from the outermost, a process has a part; in all, if that is not known.
+    pub(crate) fn parts_of(&self, pid: u32, quotas: &[(&Path, f64)]) -> usize {
+        if quotas.is_empty() {
+            return 0;
+        }
+        let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup"));
+        cgroups.map_or(quotas.len(), |cgroups| self.parts(&cgroups, quotas))
+    }
+
+    fn parts(&self, cgroups: &str, quotas: &[(&Path, f64)]) -> usize {
+        let Some(folder) = self.hierarchy.folder(cgroups) else {
+            return quotas.len();
+        };
+        let has_part = |(of, _): &&(&Path, f64)| folder.starts_with(of);
+        quotas.iter().take_while(has_part).count()
+    }
+}
+
+impl Hierarchy {
+    /// Of the cgroup of a process, as /proc/PID/cgroup names it.
+    fn folder(&self, cgroups: &str) -> Option<PathBuf> {
+        let path = cgroups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let fits = if self.is_v1 {
+                controllers.split(',').any(|name| name == "cpu")
+            } else {
+                number == "0"
+            };
+            fits.then_some(path)
+        })?;
+        // In a container the mount may begin below the hierarchy's root.
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        Some(self.top.join(below.trim_start_matches('/')))
     }
 }
 
@@ -147,8 +185,12 @@ mod tests {
         root
     }
 
+    fn cpus_of(limits: &Limits) -> Vec<f64> {
+        limits.quotas().iter().map(|(_, cpus)| *cpus).collect()
+    }
+
     #[test]
-    fn the_least_quota_on_the_way_up_counts() {
+    fn each_quota_on_the_way_up_counts_and_who_is_below_has_part_in_it() {
         let root = tree(&[
             ("a/cpu.max", "150000 100000\n"),
             ("a/b/cpu.max", "max 100000\n"),
@@ -157,9 +199,22 @@ mod tests {
         let at = root.path().display();
         let mounts = format!("30 20 0:26 / {at} rw,nosuid - cgroup2 cgroup2 rw\n");
         let limits = Limits::parse(&mounts, "0::/a/b/c\n");
-        assert_eq!(limits.quota(), Some(1.5));
+        assert_eq!(cpus_of(&limits), [1.5, 4.0]);
         let inode = root.path().join("a/b/c").metadata().unwrap().ino();
         assert_eq!(limits.cgroup(), Some(inode));
+        for (cgroups, parts) in [
+            ("0::/a/b/c\n", 2),
+            ("0::/a/b/c/d\n", 2),
+            ("0::/a/b\n", 1),
+            ("0::/a/bc\n", 1),
+            ("0::/ab\n", 0),
+            ("0::/\n", 0),
+            // Not known.
+            ("", 2),
+        ] {
+            assert_eq!(limits.parts(cgroups, &limits.quotas()), parts, "{cgroups}");
+        }
+        assert_eq!(limits.parts_of(u32::MAX, &limits.quotas()), 2);
     }
 
     #[test]
@@ -177,7 +232,9 @@ mod tests {
              32 20 0:28 / {at}/v1 rw - cgroup cgroup rw,cpu,cpuacct\n"
         );
         let limits = Limits::parse(&mounts, "4:cpuset:/other\n3:cpu,cpuacct:/x\n0::/\n");
-        assert_eq!(limits.quota(), Some(0.5));
+        assert_eq!(cpus_of(&limits), [0.5]);
+        assert_eq!(limits.parts("3:cpu:/x/y\n0::/\n", &limits.quotas()), 1);
+        assert_eq!(limits.parts("3:cpu:/\n0::/x\n", &limits.quotas()), 0);
     }
 
     #[test]
@@ -185,7 +242,7 @@ mod tests {
         let root = tree(&[("cpu.max", "200000 100000")]);
         let at = root.path().display();
         let mounts = format!("30 20 0:26 /box {at} ro - cgroup2 cgroup rw\n");
-        assert_eq!(Limits::parse(&mounts, "0::/box\n").quota(), Some(2.0));
+        assert_eq!(cpus_of(&Limits::parse(&mounts, "0::/box\n")), [2.0]);
     }
 
     #[test]
@@ -195,7 +252,7 @@ mod tests {
             ("x - y", "z"),
             ("1 2 3 / /nowhere - cgroup2 a b", ""),
         ] {
-            assert_eq!(Limits::parse(mounts, cgroups).quota(), None);
+            assert!(Limits::parse(mounts, cgroups).quotas().is_empty());
         }
         assert!(affinity() >= 1);
     }

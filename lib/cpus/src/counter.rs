@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Counts the CPUs that a program and all that it starts can count on.
 //!
-//! At most what affinity, quota and the page's figure of its cgroup allow. Of that, neighbours
-//! in the same cgroup (without the page: on the machine) take their parts: weighted max-min
+//! Of the CPUs of its affinity, at most what the page's figure of its cgroup allows, neighbours
+//! in the same cgroup (without the page: on the machine) take their parts, and of each quota those who have a part
+//! in it; the least counts. That is the agent's rule, too (src/cpus/count.rs): weighted max-min
 //! among the branches of the tree of processes that leave the way from the first process to the
 //! program. So a build counts as one, however many processes it has, be it started by another
 //! terminal, by a service, or by the script that started the program too. What a branch wants
@@ -10,7 +11,7 @@
 //! kernel has it by nice values, against the program's own.
 
 use crate::allowed::{affinity, Limits};
-use crate::max_min::{left, Demand};
+use crate::max_min::{count, Demand};
 use crate::page_reader::{Page, PageError, Row};
 use crate::processes::Processes;
 use std::collections::{HashMap, HashSet};
@@ -31,8 +32,8 @@ pub struct Counted {
     pub without_page: Option<PageError>,
 }
 
-/// Processes of a branch with one nice value.
-type Group = (u32, i32);
+/// Processes of a branch with one nice value, and with a part in so many of the program's quotas.
+type Group = (u32, i32, usize);
 
 /// Counts when it is asked; without the page, by what happened since it was asked before.
 #[derive(Debug)]
@@ -61,13 +62,15 @@ impl Counter {
     pub fn count(&mut self, processes: &Processes) -> Counted {
         let me = std::process::id();
         let way: HashSet<u32> = processes.ancestors(me).collect();
+        let limits = self.limits.clone();
+        let quotas = limits.quotas();
         let group = |pid: u32| {
             let branch = processes.branch(pid, me, &way)?;
-            Some((branch, processes.0.get(&pid)?.nice))
+            let nice = processes.0.get(&pid)?.nice;
+            Some((branch, nice, limits.parts_of(pid, &quotas)))
         };
-        let affinity = affinity() as f64;
-        let mut cpus = self.limits.quota().unwrap_or(f64::MAX).min(affinity);
-        let id = self.limits.cgroup();
+        let mut cpus = affinity() as f64;
+        let id = limits.cgroup();
         let without_page = match self.read(id) {
             Ok((rows, figures)) => {
                 if let Some(figures) = figures {
@@ -91,8 +94,9 @@ impl Counter {
                 Some(why)
             }
         };
+        let quotas: Vec<f64> = quotas.iter().map(|(_, cpus)| *cpus).collect();
         Counted {
-            cpus: left(cpus, &mut self.neighbours(processes)),
+            cpus: count(cpus, &quotas, &self.neighbours(processes)),
             without_page,
         }
     }
@@ -101,9 +105,10 @@ impl Counter {
     pub(crate) fn neighbours(&self, processes: &Processes) -> Vec<Demand> {
         let me = processes.0.get(&std::process::id());
         let my_nice = me.map_or(0, |process| process.nice);
-        let demand = |(&(_, nice), &cpus): (&Group, &f64)| Demand {
+        let demand = |(&(_, nice, quotas), &cpus): (&Group, &f64)| Demand {
             cpus,
             weight: NICE_STEP.powi(my_nice - nice),
+            quotas,
         };
         self.wanted.iter().map(demand).collect()
     }

@@ -6,10 +6,22 @@
 pub(crate) struct Demand {
     pub(crate) cpus: f64,
     pub(crate) weight: f64,
+    /// How many of the program's quotas, from the outermost, it has a part in.
+    pub(crate) quotas: usize,
+}
+
+/// What the program can count on: `cpus` are shared by all neighbours, each of its quotas, the outermost
+/// first, by those who have a part in it, wherever they run. The least counts.
+pub(crate) fn count(cpus: f64, quotas: &[f64], neighbours: &[Demand]) -> f64 {
+    let of_quotas = quotas.iter().enumerate().map(|(outer, &quota)| {
+        let has_part = |one: &&Demand| one.quotas > outer;
+        left(quota, neighbours.iter().filter(has_part).copied().collect())
+    });
+    of_quotas.fold(left(cpus, neighbours.to_vec()), f64::min)
 }
 
 /// How much of `cpus` is left for who wants all, beside these neighbours.
-pub(crate) fn left(cpus: f64, neighbours: &mut [Demand]) -> f64 {
+fn left(cpus: f64, mut neighbours: Vec<Demand>) -> f64 {
     // By what share of its part each wants: all before the first one that wants too much get it.
     neighbours.sort_by(|a, b| (a.cpus / a.weight).total_cmp(&(b.cpus / b.weight)));
     let mut weights = 1.0 + neighbours.iter().map(|one| one.weight).sum::<f64>();
@@ -31,11 +43,29 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(cpus: f64, wants: &[(f64, f64)]) -> f64 {
-        let mut all: Vec<_> = wants
-            .iter()
-            .map(|&(cpus, weight)| Demand { cpus, weight })
-            .collect();
-        left(cpus, &mut all)
+        let all = wants.iter().map(|&(cpus, weight)| demand(cpus, weight, 0));
+        left(cpus, all.collect())
+    }
+
+    fn demand(cpus: f64, weight: f64, quotas: usize) -> Demand {
+        Demand {
+            cpus,
+            weight,
+            quotas,
+        }
+    }
+
+    /// As the agent has it: `the_least_counts_and_a_quota_is_shared` of src/cpus/count_tests.rs.
+    #[test]
+    fn the_least_counts_and_a_quota_is_shared_by_who_has_part_in_it() {
+        let (inside, outside) = (demand(1.0, 1.0, 1), demand(1.0, 1.0, 0));
+        assert_eq!(count(4.0, &[1.5, 1.0], &[inside, outside]), 0.75);
+        assert_eq!(count(4.0, &[1.5], &[inside, outside]), 0.75);
+        assert_eq!(count(4.0, &[], &[inside, outside]), 2.0);
+        // However much the others want.
+        let greedy = demand(4.0, 1.0, 0);
+        assert_eq!(count(4.0, &[1.5], &[greedy]), 1.5);
+        assert_eq!(count(4.0, &[3.0], &[greedy]), 2.0);
     }
 
     #[test]

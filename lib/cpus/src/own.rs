@@ -10,7 +10,7 @@
 
 use crate::allowed::{affine_cpus, Limits};
 use crate::counter::Counter;
-use crate::max_min::{left, Demand};
+use crate::max_min::{count, Demand};
 use crate::page_reader::{Figures, Page, PageError, Row};
 use crate::processes::{Process, Processes};
 use crate::stat::{own_time, Stat};
@@ -71,7 +71,8 @@ impl OwnCounter {
             self.allowed = Allowed::look();
         }
         let affinity = self.allowed.cpus.len().max(1) as f64;
-        let most = self.allowed.quota.unwrap_or(f64::MAX).min(affinity);
+        let quotas = self.allowed.quotas.iter().copied();
+        let most = quotas.fold(affinity, f64::min);
         match self.ask_page() {
             Ok((figures, period)) => OwnCounted {
                 cpus: figures.map_or(most, |found| most.min(f64::from(found.cpus) / 1000.0)),
@@ -79,9 +80,9 @@ impl OwnCounter {
                 without_page: None,
             },
             Err(why) => {
-                let left = self.neighbours.leave(&self.allowed.cpus, affinity);
+                let neighbours = self.neighbours.look_at(&self.allowed.cpus);
                 OwnCounted {
-                    cpus: left.min(most),
+                    cpus: count(affinity, &self.allowed.quotas, &neighbours),
                     again_in: PROC_PERIOD,
                     without_page: Some(why),
                 }
@@ -114,7 +115,7 @@ impl OwnCounter {
 struct Allowed {
     at: Instant,
     cpus: Vec<usize>,
-    quota: Option<f64>,
+    quotas: Vec<f64>,
     cgroup: Option<u64>,
 }
 
@@ -124,7 +125,7 @@ impl Allowed {
         Self {
             at: Instant::now(),
             cpus: affine_cpus(),
-            quota: limits.quota(),
+            quotas: limits.quotas().into_iter().map(|(_, cpus)| cpus).collect(),
             cgroup: limits.cgroup(),
         }
     }
@@ -162,13 +163,13 @@ impl Neighbours {
         }
     }
 
-    /// What they leave of these CPUs, or have to.
-    fn leave(&mut self, cpus: &[usize], affinity: f64) -> f64 {
+    /// What they want now, of these CPUs.
+    fn look_at(&mut self, cpus: &[usize]) -> Vec<Demand> {
         self.look(cpus);
         if Instant::now() >= self.walk_at {
             self.walk();
         }
-        left(affinity, &mut scaled(&self.known, self.ran.unwrap_or(0.0)))
+        scaled(&self.known, self.ran.unwrap_or(0.0))
     }
 
     fn look(&mut self, cpus: &[usize]) {
@@ -211,13 +212,14 @@ impl Neighbours {
 }
 
 /// The same neighbours, all together wanting what they ran of late. What is beyond those that
-/// are known is one that came since.
+/// are known is one that came since, which has no part in a quota as far as is known.
 fn scaled(known: &[Demand], ran: f64) -> Vec<Demand> {
     let (sum, ran): (f64, f64) = (known.iter().map(|one| one.cpus).sum(), ran.max(0.0));
     let by = if sum > ran { ran / sum } else { 1.0 };
     let new = Demand {
         cpus: (ran - sum).max(0.0),
         weight: 1.0,
+        quotas: 0,
     };
     let known = known.iter().map(|one| Demand {
         cpus: one.cpus * by,
@@ -232,12 +234,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn demands(wants: &[f64]) -> Vec<Demand> {
-        let weight = 1.0;
-        wants.iter().map(|&cpus| Demand { cpus, weight }).collect()
+        let demand = |&cpus| Demand {
+            cpus,
+            weight: 1.0,
+            quotas: 0,
+        };
+        wants.iter().map(demand).collect()
     }
 
     fn of(cpus: f64, known: &[f64], ran: f64) -> f64 {
-        left(cpus, &mut scaled(&demands(known), ran))
+        count(cpus, &[], &scaled(&demands(known), ran))
     }
 
     #[test]

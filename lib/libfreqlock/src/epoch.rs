@@ -10,6 +10,7 @@
 //! A thread outside of any has no bound, unless `set_wait_slo` gives each of its waits for a lock one. Such
 //! a wait then is an epoch of its own; locks that are free cost nothing more.
 
+use crate::latencies::{self, Kind};
 use crate::os;
 use crate::thread::{self, Thread};
 use std::cell::RefCell;
@@ -29,6 +30,10 @@ const NONE: u32 = u32::MAX;
 static PER_MILLE: AtomicU32 = AtomicU32::new(990);
 /// Of waits outside of epochs, in ns; 0: none.
 static WAIT_SLO: AtomicU64 = AtomicU64::new(0);
+/// In place of what the program says, in ns; 0: that counts.
+static PROFILED_SLO: AtomicU64 = AtomicU64::new(0);
+/// The only epoch that is profiled; NONE: all are.
+static PROFILED: AtomicU32 = AtomicU32::new(NONE);
 
 /// What is wrong with a start or an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +134,16 @@ impl Table {
     fn end(&mut self, id: u32, slo: u64, now: u64) -> Result<(), EpochError> {
         let epoch = self.open(id).ok_or(EpochError::NotOpen)?;
         let latency = now.saturating_sub(epoch.start);
+        let profiled = is_profiled(id);
+        let slo = match PROFILED_SLO.load(Relaxed) {
+            0 => slo,
+            _ if !profiled => slo,
+            instead => instead,
+        };
         epoch.adjust(latency, slo, per_mille());
+        if profiled {
+            latencies::count(Kind::Epoch, latency, now);
+        }
         epoch.start = 0;
         let outer = epoch.outer;
         let mut inner = std::mem::replace(&mut self.current, outer);
@@ -238,10 +252,26 @@ pub fn set_wait_slo(slo_ns: u64) {
     WAIT_SLO.store(slo_ns, Relaxed);
 }
 
+/// For a program that is profiled: `slo_ns` counts in place of the bounds that it has for its epochs, unless it is 0.
+/// With an `id`, for epochs of that number, and no others are counted by [`latencies`].
+pub fn profile_epochs(id: Option<u32>, slo_ns: u64) {
+    PROFILED.store(id.unwrap_or(NONE), Relaxed);
+    PROFILED_SLO.store(slo_ns, Relaxed);
+}
+
+fn is_profiled(id: u32) -> bool {
+    let only = PROFILED.load(Relaxed);
+    only == NONE || only == id
+}
+
 /// The thread begins to wait for a lock; what is to be said when it has it.
 pub(crate) fn wait_began(me: &Thread) -> Option<u64> {
-    let measured = WAIT_SLO.load(Relaxed) != 0 && me.in_epoch.get() == 0;
-    measured.then(os::now)
+    (is_bounded(me) || latencies::are_counted()).then(os::now)
+}
+
+/// Whether each of the thread's waits for a lock has a bound now.
+fn is_bounded(me: &Thread) -> bool {
+    WAIT_SLO.load(Relaxed) != 0 && me.in_epoch.get() == 0
 }
 
 /// It has waited since then.
@@ -249,10 +279,15 @@ pub(crate) fn wait_ended(me: &Thread, began: Option<u64>) {
     let Some(began) = began else {
         return;
     };
+    let now = os::now();
+    let waited = now - began;
+    latencies::count(Kind::Wait, waited, now);
+    if !is_bounded(me) {
+        return;
+    }
     let slo = WAIT_SLO.load(Relaxed);
     let (window, unit) = wait_window(me);
-    let too_long = os::now() - began > slo;
-    let (window, unit) = adjusted((window.min(slo), unit), too_long, per_mille());
+    let (window, unit) = adjusted((window.min(slo), unit), waited > slo, per_mille());
     me.wait_window.set(window);
     me.wait_unit.set(unit);
 }

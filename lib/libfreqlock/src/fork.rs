@@ -3,6 +3,7 @@
 //! another generation are threads that it has left behind.
 
 use crate::os;
+use crate::slice;
 use crate::thread::{self, Thread};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -39,6 +40,7 @@ pub(crate) fn number(me: &Thread) -> u32 {
 #[cold]
 fn enter(me: &Thread) {
     count_forks();
+    me.slice.set(slice::find());
     me.tid.set(os::gettid());
 }
 

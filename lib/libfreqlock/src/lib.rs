@@ -11,11 +11,13 @@
 mod epoch;
 mod fork;
 pub mod hint;
+pub mod latencies;
 mod limits;
 mod lock;
 mod os;
 mod queue;
 mod reorderable;
+mod slice;
 mod speed;
 mod spin;
 mod sync;
@@ -23,8 +25,8 @@ mod thread;
 mod wait;
 
 pub use epoch::{
-    epoch_end, epoch_start, epoch_window, set_percentile, set_wait_slo, EpochError, UNIT_LEAST,
-    WINDOW_MOST, WINDOW_START,
+    epoch_end, epoch_start, epoch_window, profile_epochs, set_percentile, set_wait_slo, EpochError,
+    UNIT_LEAST, WINDOW_MOST, WINDOW_START,
 };
 pub use fork::{count_forks, generation, tid};
 pub use lock::{Lock, LockError};

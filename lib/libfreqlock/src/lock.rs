@@ -4,6 +4,7 @@
 use crate::fork;
 use crate::os;
 use crate::reorderable::{self, RawLock};
+use crate::slice;
 use crate::thread::{self, Thread};
 use std::fmt;
 use std::ptr;
@@ -91,6 +92,7 @@ impl Lock {
             me.hint.holds.store(me.held.get() as u64, Relaxed);
             self.0.queue.owner.store(0, Relaxed);
             self.0.queue.release();
+            slice::end(me, !me.held.get().is_null());
             Ok(())
         })
     }
@@ -142,6 +144,7 @@ impl Lock {
         self.0.outer.set(me.held.get());
         me.held.set(ptr::from_ref(self).cast());
         me.hint.holds.store(ptr::from_ref(self) as u64, Relaxed);
+        slice::begin(me);
     }
 
     /// Takes it out of those that the thread holds: it was not the last one it took.

@@ -138,6 +138,39 @@ pub(crate) unsafe fn free<T>(at: *mut T) {
     });
 }
 
+/// The first `len` bytes of a file, shared with whoever else has them mapped. None: it cannot be written, or is
+/// shorter. Allocates nothing.
+pub(crate) fn map_file(path: &CStr, len: usize) -> Option<*mut u8> {
+    let mut at = libc::MAP_FAILED;
+    keep_errno(|| {
+        // SAFETY: path ends with a zero.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return;
+        }
+        // SAFETY: lseek() touches no memory, and the descriptor is ours.
+        let size = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        if usize::try_from(size).is_ok_and(|size| size >= len) {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: a new mapping.
+            at = unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, fd, 0) };
+        }
+        // SAFETY: opened above.
+        unsafe { libc::close(fd) };
+    });
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
+/// # Safety
+///
+/// `at` is of `len` bytes from `map_file`, and nobody uses it any more.
+pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    keep_errno(|| unsafe {
+        libc::munmap(at.cast(), len);
+    });
+}
+
 /// Wakes `count` sleepers. The word itself is not touched, so it may be gone by now.
 #[allow(clippy::not_unsafe_ptr_arg_deref)] // An address for the kernel, no more.
 pub fn futex_wake(word: *const AtomicU32, count: u32) {

@@ -13,6 +13,7 @@ use crate::fork;
 use crate::hint;
 use crate::os::{self, Deadline};
 use crate::queue::Queue;
+use crate::slice;
 use crate::speed::on_big_cpu;
 use crate::thread::{self, Thread};
 use std::cell::Cell;
@@ -103,9 +104,10 @@ impl RawLock {
                 let outer = if last { self.outer.get() } else { ptr::null() };
                 me.hint.holds.store(outer as u64, Relaxed);
             }
+            self.queue.owner.store(0, Relaxed);
+            self.queue.release();
+            slice::end(me, me.hint.holds.load(Relaxed) != 0);
         });
-        self.queue.owner.store(0, Relaxed);
-        self.queue.release();
     }
 
     /// Whether somebody has it or waits for it.
@@ -180,6 +182,7 @@ impl RawLock {
         self.queue.owner.store(fork::number(me), Relaxed);
         self.outer.set(me.hint.holds.load(Relaxed) as *const ());
         me.hint.holds.store(ptr::from_ref(self) as u64, Relaxed);
+        slice::begin(me);
     }
 }
 

@@ -2,7 +2,7 @@
 //! What is kept of each thread, in one place, so that a lock finds all of it at once.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicU8};
 
 /// `struct fl_hint` of `bpf/hint.h`: read by the scheduler at ticks.
 #[repr(C)]
@@ -12,6 +12,25 @@ pub(crate) struct HintWords {
     pub(crate) holds: AtomicU64,
     pub(crate) waits_for: AtomicU64,
 }
+
+/// `struct rseq` of <linux/rseq.h>, as far as it is used.
+#[repr(C)]
+pub(crate) struct Rseq {
+    pub(crate) cpu_id_start: AtomicU32,
+    pub(crate) cpu_id: AtomicU32,
+    pub(crate) rseq_cs: [AtomicU32; 2],
+    pub(crate) flags: AtomicU32,
+    pub(crate) node_id: AtomicU32,
+    pub(crate) mm_cid: AtomicU32,
+    /// Set by the thread, cleared by it or by the kernel.
+    pub(crate) request: AtomicU8,
+    /// Written by the kernel alone.
+    pub(crate) granted: AtomicU8,
+}
+
+const _: () = assert!(std::mem::offset_of!(Rseq, flags) == 16);
+const _: () = assert!(std::mem::offset_of!(Rseq, request) == 28);
+const _: () = assert!(std::mem::offset_of!(Rseq, granted) == 29);
 
 #[repr(C)]
 pub(crate) struct Thread {
@@ -29,12 +48,22 @@ pub(crate) struct Thread {
     pub(crate) wait_unit: Cell<u64>,
     /// Not 0: the thread is in an epoch.
     pub(crate) in_epoch: Cell<u32>,
+    /// What it asks the kernel by not to be preempted; NULL: by nothing.
+    pub(crate) slice: Cell<*const Rseq>,
 }
 
 extern "C" {
     /// In `thread.c`: Rust's own thread-local memory costs a call of the dynamic linker for each
     /// access from a shared library, which is as much as all else that an uncontended lock does.
     fn freqlock_thread() -> *const Thread;
+    /// The same: what libc has registered for restartable sequences, none where it is too small.
+    fn freqlock_rseq(least: usize) -> *const Rseq;
+}
+
+/// The area of the calling thread; NULL: it has none.
+pub(crate) fn rseq() -> *const Rseq {
+    // SAFETY: no memory is passed.
+    unsafe { freqlock_rseq(size_of::<Rseq>()) }
 }
 
 /// Calls `what` with what is kept of the calling thread.
@@ -44,4 +73,4 @@ pub(crate) fn with<T>(what: impl FnOnce(&Thread) -> T) -> T {
     what(unsafe { &*freqlock_thread() })
 }
 
-const _: () = assert!(size_of::<Thread>() == 72 + size_of::<usize>());
+const _: () = assert!(size_of::<Thread>() == 72 + 2 * size_of::<usize>());

@@ -2,82 +2,34 @@
 //! C programs, compiled against the header, with the static and with the shared library.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
+use freqlock_c_tests::{compile, install, libraries, run};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Where the library is. Cargo builds none for tests that cannot link it as Rust.
-fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let target = test.ancestors().nth(3).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--release",
-            "--locked",
-            "--offline",
-            "--package",
-            "libfreqlock_c",
-        ]);
-        run(cargo.arg("--target-dir").arg(target).current_dir(HERE));
-        target.join("release")
-    })
-}
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let said = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{said}",
-        output.status
-    );
-    said
-}
-
-fn compile(source: &Path, include: &Path, program: &Path, library: &[&str]) {
-    let flags = [
-        "-std=gnu11",
-        "-O2",
-        "-pthread",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-UNDEBUG",
-    ];
-    let mut cc = Command::new("cc");
-    cc.args(flags)
-        .arg("-I")
-        .arg(include)
-        .args(["-I", &format!("{HERE}/../../../bpf")]);
-    run(cc.arg("-o").args([program, source]).args(library));
-}
-
 /// Compiles `source` with each of the libraries and runs it; what it printed.
 fn run_with_both(source: &Path, include: &Path) -> [String; 2] {
-    let (folder, built) = (tempfile::tempdir().unwrap(), built());
+    let (folder, built) = (tempfile::tempdir().unwrap(), libraries("libfreqlock_c"));
     let at = |name: &str| built.join(name).to_string_lossy().into_owned();
     let program = folder.path().join("program");
-    compile(
-        source,
-        include,
-        &program,
-        &[&at("libfreqlock.a"), "-lm", "-ldl"],
+    let includes = [
+        format!("-I{}", include.display()),
+        format!("-I{HERE}/../../../bpf"),
+    ];
+    let compile = |library: &[&str]| {
+        let includes = includes.iter().map(String::as_str);
+        compile(source, &program, includes.chain(library.iter().copied()));
+    };
+    compile(&[&at("libfreqlock.a"), "-lm", "-ldl"]);
+    let with_static = run(&mut Command::new(&program)).out;
+    install(
+        &built.join("libfreqlock.so"),
+        "libfreqlock.so.1",
+        folder.path(),
     );
-    let with_static = run(&mut Command::new(&program));
-    // Found by its soname, as once it is installed.
-    std::os::unix::fs::symlink(at("libfreqlock.so"), folder.path().join("libfreqlock.so.1"))
-        .unwrap();
-    compile(source, include, &program, &[&at("libfreqlock.so")]);
-    let with_shared = run(Command::new(&program).env("LD_LIBRARY_PATH", folder.path()));
+    compile(&[&at("libfreqlock.so")]);
+    let with_shared = run(Command::new(&program).env("LD_LIBRARY_PATH", folder.path())).out;
     [with_static, with_shared]
 }
 
@@ -91,6 +43,11 @@ fn passes(name: &str) {
 #[test]
 fn each_function_returns_what_the_header_says() {
     passes("misuse.c");
+}
+
+#[test]
+fn holders_ask_for_more_time_where_the_kernel_has_it() {
+    passes("slice.c");
 }
 
 #[test]

@@ -2,22 +2,32 @@
 //! Variables of the environment, also before libc has them: a program's first functions run before those
 //! that initialise libc. Nothing is allocated.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 
-/// More than any value that is understood.
-const LONGEST: usize = 32;
+/// More than any value that is understood, the path of a temporary file among them.
+const LONGEST: usize = 256;
 
 /// A value, cut after LONGEST bytes.
-#[derive(Default)]
 pub struct Value {
     start: [u8; LONGEST],
     len: usize,
 }
 
 impl Value {
+    const EMPTY: Value = Value {
+        start: [0; LONGEST],
+        len: 0,
+    };
+
     pub fn bytes(&self) -> &[u8] {
         &self.start[..self.len]
+    }
+
+    /// As a string of C's; none if it was cut.
+    pub fn c_str(&self) -> Option<&CStr> {
+        CStr::from_bytes_until_nul(&self.start).ok()
     }
 
     fn push(&mut self, byte: u8) {
@@ -46,7 +56,7 @@ pub fn get(name: &str) -> Option<Value> {
             return None;
         }
         // SAFETY: a string of that list.
-        let bytes = unsafe { std::ffi::CStr::from_ptr(variable) }.to_bytes_with_nul();
+        let bytes = unsafe { CStr::from_ptr(variable) }.to_bytes_with_nul();
         if let Some(value) = find(name, bytes.iter().copied()) {
             return Some(value);
         }
@@ -68,7 +78,7 @@ fn find(name: &str, bytes: impl Iterator<Item = u8>) -> Option<Value> {
             (None, 0) => matched = Some(0),
             (None, _) => {
                 if byte == b'=' && matched == Some(name.len()) {
-                    value = Some(Value::default());
+                    value = Some(Value::EMPTY);
                 }
                 matched = matched
                     .filter(|&at| name.get(at) == Some(&byte))

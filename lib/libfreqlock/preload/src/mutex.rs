@@ -9,7 +9,7 @@ use crate::real::real;
 use crate::settings::kind;
 use crate::words::Words;
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
-use libfreqlock::{tid, Deadline};
+use libfreqlock::{latencies, tid, Deadline};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -193,7 +193,13 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's mutex.
     match unsafe { ours(mutex) } {
-        None => real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t)),
+        None => latencies::timed(
+            || {
+                Some(real!(pthread_mutex_trylock(mutex => *mut pthread_mutex_t)))
+                    .filter(|&result| result != libc::EBUSY)
+            },
+            || real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t)),
+        ),
         Some(mutex) => mutex.lock(),
     }
 }

@@ -6,7 +6,7 @@ use crate::real::real;
 use crate::rwlock::{ours, RwLock};
 use crate::settings::kind;
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
-use libfreqlock::Deadline;
+use libfreqlock::{latencies, Deadline};
 
 extern "C" {
     fn pthread_rwlockattr_getpshared(attr: *const pthread_rwlockattr_t, value: *mut c_int)
@@ -69,7 +69,13 @@ pub unsafe extern "C" fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -
 pub unsafe extern "C" fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: the caller's lock.
     match unsafe { ours(lock) } {
-        None => real!(pthread_rwlock_wrlock(lock => *mut pthread_rwlock_t)),
+        None => latencies::timed(
+            || {
+                Some(real!(pthread_rwlock_trywrlock(lock => *mut pthread_rwlock_t)))
+                    .filter(|&result| result != libc::EBUSY)
+            },
+            || real!(pthread_rwlock_wrlock(lock => *mut pthread_rwlock_t)),
+        ),
         Some(lock) => lock.write(None),
     }
 }

@@ -2,9 +2,9 @@
 //! C programs with libc's own locks and with each kind of ours: what they print must be the same.
 #![allow(clippy::unwrap_used)]
 
+use freqlock_c_tests::{compile, libraries, run, target};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
@@ -23,38 +23,12 @@ const AFTER_FORKS: [&str; 3] = ["freqlock", "pthread", "tas"];
 
 /// Cargo builds it before the tests, and it builds them into a folder beside it.
 fn freqlock_run() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().join("freqlock-run")
+    target().join("freqlock-run")
 }
 
-/// Beside `freqlock-run`, where that looks for it. Cargo builds none for tests, which cannot link it.
-fn library() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let run = freqlock_run();
-        let release = run.parent().unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--release", "--locked", "--offline", "--lib"]);
-        cargo.args(["--package", "libfreqlock_preload", "--target-dir"]);
-        let output = cargo
-            .arg(release.parent().unwrap())
-            .current_dir(HERE)
-            .output()
-            .unwrap();
-        succeeded("cargo", &output);
-        release.join("libfreqlock_preload.so")
-    })
-}
-
-fn succeeded(what: &str, output: &Output) -> String {
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{what}: {}\n{stdout}{stderr}",
-        output.status
-    );
-    stdout
+/// Beside `freqlock-run`, where that looks for it.
+fn library() -> PathBuf {
+    libraries("libfreqlock_preload").join("libfreqlock_preload.so")
 }
 
 struct Program {
@@ -66,19 +40,8 @@ impl Program {
         let program = Program {
             folder: tempfile::tempdir().unwrap(),
         };
-        let mut cc = Command::new("cc");
-        cc.args([
-            "-std=gnu11",
-            "-O2",
-            "-pthread",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-        ]);
-        cc.arg(program.path())
-            .arg(format!("{HERE}/tests/c/{name}.c"));
-        succeeded(name, &cc.output().unwrap());
+        let source = format!("{HERE}/tests/c/{name}.c");
+        compile(Path::new(&source), &program.path(), []);
         program
     }
 
@@ -87,21 +50,19 @@ impl Program {
     }
 
     fn plain(&self) -> String {
-        succeeded(
-            "with libc's own",
-            &Command::new(self.path()).output().unwrap(),
-        )
+        run(&mut Command::new(self.path())).out
     }
 
     fn run(&self, kind: &str, options: &[&str]) -> String {
         library();
-        let mut run = Command::new(freqlock_run());
+        let mut command = Command::new(freqlock_run());
         // A hang is a failure, not the end of all tests.
-        run.args(["--lock", kind])
+        command
+            .args(["--lock", kind])
             .args(options)
             .args(["--", "timeout", "120"])
             .arg(self.path());
-        succeeded(kind, &run.output().unwrap())
+        run(&mut command).out
     }
 }
 
@@ -169,27 +130,25 @@ fn each_function_is_replaced_and_the_kind_is_the_one_asked_for() {
 #[test]
 fn the_environment_alone_is_enough_and_a_wrong_one_changes_nothing() {
     let program = Program::compile("who");
-    let run = |lock: &str, slo: &str| {
+    let with = |lock: &str, slo: &str| {
         let mut command = Command::new(program.path());
         command
             .env("LD_PRELOAD", library())
             .env("FREQLOCK_LOCK", lock)
             .env("FREQLOCK_SLO_NS", slo);
-        let output = command.output().unwrap();
-        (
-            succeeded(lock, &output),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        run(&mut command)
     };
-    assert_eq!(run("", "500000").1, "");
-    let (printed, said) = run("mcs2", "1ms");
+    assert_eq!(with("", "500000").err, "");
+    let printed = with("mcs2", "1ms");
     assert!(
-        printed.ends_with("early 1 0 mine 1 0\nlate 1 2 mine 1 1\n"),
-        "{printed}"
+        printed
+            .out
+            .ends_with("early 1 0 mine 1 0\nlate 1 2 mine 1 1\n"),
+        "{printed:?}"
     );
     assert!(
-        said.contains("FREQLOCK_LOCK") && said.contains("FREQLOCK_SLO_NS"),
-        "{said}"
+        printed.err.contains("FREQLOCK_LOCK") && printed.err.contains("FREQLOCK_SLO_NS"),
+        "{printed:?}"
     );
 }
 

@@ -188,3 +188,15 @@ fn waits_outside_of_epochs_are_epochs_once_they_have_a_bound() {
     set_wait_slo(0);
     assert_eq!(epoch_window(), WINDOW_MOST);
 }
+
+#[test]
+fn a_profiled_epoch_has_the_bound_of_who_profiles() {
+    let mut table = Table::new();
+    profile_epochs(Some(900), 50);
+    assert_eq!(run(&mut table, 900, 51), 500_000);
+    assert_eq!(run(&mut table, 901, 51), 1_010_000);
+    // Without a bound, those of the program count.
+    profile_epochs(Some(900), 0);
+    assert_eq!(run(&mut table, 900, 51), 505_000);
+    profile_epochs(None, 0);
+}

@@ -64,7 +64,7 @@ int fl_warm_look(s32 cpu, u64 now)
 	size = 0;
 	if (tunables.warm_set && tunables.speed_floor < FL_FULL_SPEED && !capacity_differs)
 		size = warm_size(warm_cpus, warm_deserved(warm_work_avg, &m), nr_present);
-	warm_share = warm_invest(warm_work_avg);
+	warm_share = warm_invest(warm_work_avg, tunables.warm_up);
 	if (size == warm_cpus)
 		return 0;
 	if (!warm_cpus)

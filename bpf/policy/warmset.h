@@ -88,13 +88,17 @@ static inline u32 warm_size(u32 size, u64 deserved, u32 nr_cpus)
 
 /*
  * The share (0..1024) that is forgiven an idle CPU of the set of what it lacks to full speed, for a
- * load that does @work: finish_invest(). What one CPU can do needs no other: tasks that follow each
- * other are to follow on the fastest. More than that is done by tasks beside each other, and the
- * load keeps all of the set warm if it uses them.
+ * load that does @work: finish_invest(). What one CPU can do is done by tasks that follow each
+ * other, and has @least as without a set. What is more is done by tasks beside each other, which
+ * keep another CPU warm by the part of the time in which they are: from two CPUs' worth of work on,
+ * always.
  */
-static inline u32 warm_invest(u64 work)
+static inline u32 warm_invest(u64 work, u32 least)
 {
-	return work > WARM_ONE ? FL_FULL_SPEED : 0;
+	u64 beside = lesser(elapsed(WARM_ONE, work), WARM_ONE);
+
+	least = lesser(least, FL_FULL_SPEED);
+	return least + beside * (FL_FULL_SPEED - least) / WARM_ONE;
 }
 
 /*

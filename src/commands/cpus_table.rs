@@ -216,8 +216,8 @@ impl Count {
         let cpus = |cpus: f64| format!("{cpus:.3}");
         let allowed = self.allowed.as_ref().map(|cpus| format!("CPUs {cpus}"));
         let quota_of = self.quota_of.as_ref().map(|cgroup| format!("of {cgroup}"));
-        let throttled = (self.throttled > 0.0)
-            .then(|| format!("for which {:.3} waited", self.throttled));
+        let throttled =
+            (self.throttled > 0.0).then(|| format!("for which {:.3} waited", self.throttled));
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.add_row([
@@ -292,7 +292,10 @@ mod tests {
             .collect();
         assert_eq!(lines[0].join(" "), "process 7 (pool), cgroup /a/b");
         assert_eq!(lines[1].join(" "), "affinity 4.000 CPUs 0-3");
-        assert_eq!(lines[2].join(" "), "quota 1.500 of /a, for which 0.250 waited");
+        assert_eq!(
+            lines[2].join(" "),
+            "quota 1.500 of /a, for which 0.250 waited"
+        );
         assert_eq!(
             lines[3].join(" "),
             "neighbours 2.000 it ran 1.250 and waited 0.500"

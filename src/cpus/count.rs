@@ -158,7 +158,9 @@ impl Pools {
     /// The share of the owner of these `doers` among all.
     fn share(&self, weight: f64, doers: &[&Doer]) -> f64 {
         let throttled = self.view.throttled;
-        let wanted = doers.iter().map(|doer| doer.sum(|d| d.ran + d.waited + d.throttled * throttled));
+        let wanted = doers
+            .iter()
+            .map(|doer| doer.sum(|d| d.ran + d.waited + d.throttled * throttled));
         let wanted: f64 = wanted.sum();
         let views = doers.iter().map(|doer| self.view.of(doer));
         let (threads, processes): (Vec<_>, Vec<_>) = views.unzip();

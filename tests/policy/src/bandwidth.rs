@@ -83,8 +83,9 @@ proptest! {
 #[test]
 fn no_quota_is_none() {
     assert_eq!(policy!(bandwidth_quota(u64::MAX)), 0);
-    assert_eq!(policy!(bandwidth_quota(policy!(bandwidth_ns(u64::MAX)))), 0);
-    assert_eq!(policy!(bandwidth_ns(u64::MAX / 999)), u64::MAX);
+    for us in [u64::MAX, u64::MAX / 999] {
+        assert_eq!(policy!(bandwidth_ns(us)), u64::MAX);
+    }
     assert_eq!(policy!(bandwidth_ns(250)), MS / 4);
     assert_eq!(policy!(bandwidth_turn(0, 4 * MS)), MS / 10);
     assert_eq!(policy!(bandwidth_turn(2 * MS, 4 * MS)), 2 * MS);

@@ -102,9 +102,16 @@ proptest! {
         prop_assert_eq!(policy!(warm_size(size, deserved, 1024)), 0);
     }
 
+    /// A chain goes where it went without a set, and two that run side by side have two warm CPUs.
     #[test]
-    fn a_chain_is_not_spread(work in 0..=MOST * ONE) {
-        prop_assert_eq!(policy!(warm_invest(work)), if work > ONE { FULL } else { 0 });
+    fn what_runs_beside_keeps_another_cpu_warm(
+        a in 0..=MOST * ONE, b in 0..=MOST * ONE, least in 0..=FULL
+    ) {
+        let invest = |work: u64| policy!(warm_invest(work, least));
+        prop_assert!(invest(a.min(b)) <= invest(a.max(b)));
+        prop_assert_eq!(invest(ONE), least);
+        prop_assert_eq!(invest(0), least);
+        prop_assert_eq!(invest(2 * ONE), FULL);
     }
 
     #[test]

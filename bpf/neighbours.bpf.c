@@ -149,13 +149,14 @@ static void look_at_running(struct fl_ledger *ledger, u32 cpu, u64 period, u64 n
 }
 
 /* What waits in @queue at the end of @period, each entered on the CPU that it had. */
-static void look_at_queue(u64 queue, u64 period, u64 now)
+__noinline int fl_look_at_queue(u64 queue, u64 period, u64 now)
 {
 	struct fl_ledger *ledger;
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	u32 seen = 0;
 
+	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		if (seen++ >= LEDGER_QUEUE)
 			break;
@@ -164,6 +165,8 @@ static void look_at_queue(u64 queue, u64 period, u64 now)
 		if (tctx && ledger)
 			fl_neighbour_enter(&ledger->look, p, tctx, period, now);
 	}
+	bpf_rcu_read_unlock();
+	return 0;
 }
 
 /* What waits for quotas. */
@@ -172,11 +175,8 @@ static void look_at_throttled(u64 period, u64 now)
 	u32 slot;
 
 	bpf_for(slot, 0, fl_is_limited() ? FL_MAX_SHARES : 0) {
-		if (!READ_ONCE(fl_limit(slot)->waits))
-			continue;
-		bpf_rcu_read_lock();
-		look_at_queue(fl_throttled(slot), period, now);
-		bpf_rcu_read_unlock();
+		if (READ_ONCE(fl_limit(slot)->waits))
+			fl_look_at_queue(fl_throttled(slot), period, now);
 	}
 }
 
@@ -201,10 +201,8 @@ int look_at_neighbours(void *ctx)
 		if (!ledger)
 			break;
 		look_at_running(ledger, cpu, period, now);
-		bpf_rcu_read_lock();
-		look_at_queue(fl_queue(cpu), period, now);
-		look_at_queue(fl_park(cpu), period, now);
-		bpf_rcu_read_unlock();
+		fl_look_at_queue(fl_queue(cpu), period, now);
+		fl_look_at_queue(fl_park(cpu), period, now);
 	}
 	look_at_throttled(period, now);
 	return 0;

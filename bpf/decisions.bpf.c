@@ -64,23 +64,26 @@ int record_tick(u64 *ctx)
 	return 0;
 }
 
-/* fl_place(p, tctx, pl): the CPU. */
+/* fl_place(p, tctx, pl): the CPU. What is read of @pl is read at once: each read is a call. */
 SEC("?fexit/fl_place")
 int record_place(u64 *ctx)
 {
-	u64 pl = arg_of(ctx, 2);
+	u64 head[offsetof(struct placement, park_ns) / sizeof(u64)] = {};
+	const struct placement *pl = (const void *)head;
 	s32 cpu = result_of(ctx);
-	u32 why = read(pl, struct placement, mode) & REC_PLACE_MODE;
+	u32 why;
 
-	if (read(pl, struct placement, idle))
+	bpf_probe_read_kernel(head, sizeof(head), (void *)arg_of(ctx, 2));
+	why = pl->mode & REC_PLACE_MODE;
+	if (pl->idle)
 		why |= REC_PLACE_IDLE;
-	if (read(pl, struct placement, park))
+	if (pl->park)
 		why |= REC_PLACE_PARK;
-	if (read(pl, struct placement, hold))
+	if (pl->hold)
 		why |= REC_PLACE_SET;
-	if (read(pl, struct placement, prev_cpu) == cpu)
+	if (pl->prev_cpu == cpu)
 		why |= REC_PLACE_PREV;
-	if (read(pl, struct placement, fork))
+	if (pl->fork)
 		why |= REC_PLACE_FORK;
 	record(FL_TRACE_place, pid_of(arg_of(ctx, 0)), both(why, cpu));
 	return 0;

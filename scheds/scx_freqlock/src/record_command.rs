@@ -234,6 +234,8 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         watching.stop();
     }
     skel.links = skel::RecordLinks::default();
+    // What comes after is packed, not recorded: it is no time in which CPUs were idle.
+    recording.end.end_ns = now()?;
     // Programs that had begun come to their end: none takes a millisecond.
     std::thread::sleep(LOOK);
     recording.take(&mut rings, true).with_context(cannot)?;
@@ -244,7 +246,6 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         .context("the recorder has no .bss")?;
     let of_ours = watching.as_ref().map_or(0, Watching::lost_elsewhere);
     let elsewhere = bss.lost_elsewhere + of_ours;
-    recording.end.end_ns = now()?;
     recording.end.elsewhere = elsewhere;
     recording.end.recursion = missed;
     let (events, lost) = (recording.events, recording.all_lost());

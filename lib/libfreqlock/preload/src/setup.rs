@@ -8,6 +8,27 @@ const LIBRARY: &str = "libfreqlock_preload.so";
 /// The variable with the libraries that are loaded before a program's own.
 pub const PRELOAD: &str = "LD_PRELOAD";
 
+/// What is started, and with which library.
+#[derive(clap::Args)]
+pub struct Started {
+    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib/freqlock
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Prints the manual page
+    #[arg(long, hide = true, exclusive = true)]
+    pub manual: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    pub command: Vec<OsString>,
+}
+
+impl Started {
+    /// LD_PRELOAD for it.
+    pub fn preload(&self) -> Result<OsString, String> {
+        preload(&find_library(self.library.as_deref())?)
+    }
+}
+
 /// In ns.
 pub fn duration(text: &str) -> Result<u64, String> {
     let units = [
@@ -29,7 +50,7 @@ pub fn duration(text: &str) -> Result<u64, String> {
 }
 
 /// Where the library is: in the place named, beside the program, or where meson installs it.
-pub fn find_library(named: Option<&Path>) -> Result<PathBuf, String> {
+fn find_library(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(named) = named {
         return named
             .canonicalize()
@@ -57,7 +78,7 @@ pub fn find_library(named: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 /// LD_PRELOAD with the library before what is there already.
-pub fn preload(library: &Path) -> Result<OsString, String> {
+fn preload(library: &Path) -> Result<OsString, String> {
     let mut value = library.as_os_str().to_owned();
     // The dynamic linker splits there, and no character can hide it.
     if value.to_string_lossy().contains([' ', ':']) {

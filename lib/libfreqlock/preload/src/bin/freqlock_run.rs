@@ -3,10 +3,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser};
-use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 #[path = "../kind.rs"]
@@ -31,15 +29,8 @@ struct Args {
     /// (`pthread`, or `null`), or one that spins
     #[arg(long, value_name = "KIND", default_value = kind::KINDS[0].0, value_parser = kinds())]
     lock: String,
-    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib/freqlock
-    #[arg(long, value_name = "FILE")]
-    library: Option<PathBuf>,
-    /// Prints the manual page
-    #[arg(long, hide = true, exclusive = true)]
-    manual: bool,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    started: setup::Started,
 }
 
 fn kinds() -> impl TypedValueParser<Value = String> {
@@ -47,18 +38,16 @@ fn kinds() -> impl TypedValueParser<Value = String> {
 }
 
 fn run(args: Args) -> Result<(), (String, u8)> {
-    if args.manual {
+    if args.started.manual {
         let page = clap_mangen::Man::new(Args::command());
         return (page.render(&mut std::io::stdout())).map_err(|error| (error.to_string(), 1));
     }
-    let library = setup::find_library(args.library.as_deref()).map_err(|error| (error, 2))?;
-    let mut command = Command::new(&args.command[0]);
+    let preload = args.started.preload().map_err(|error| (error, 2))?;
+    let program = args.started.command;
+    let mut command = Command::new(&program[0]);
     command
-        .args(&args.command[1..])
-        .env(
-            setup::PRELOAD,
-            setup::preload(&library).map_err(|error| (error, 2))?,
-        )
+        .args(&program[1..])
+        .env(setup::PRELOAD, preload)
         .env(kind::LOCK, args.lock);
     match args.slo {
         Some(ns) => command.env(kind::SLO_NS, ns.to_string()),
@@ -66,7 +55,7 @@ fn run(args: Args) -> Result<(), (String, u8)> {
     };
     let error = command.exec();
     Err((
-        format!("{}: {error}", args.command[0].to_string_lossy()),
+        format!("{}: {error}", program[0].to_string_lossy()),
         setup::status(&error),
     ))
 }

@@ -21,7 +21,6 @@ use clap::{CommandFactory, Parser};
 use program::{Failure, Program, Sample, Setting};
 use range::Range;
 use regex::Regex;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,15 +59,8 @@ struct Args {
     /// Where the figures go: PREFIX.csv and PREFIX.svg
     #[arg(long, value_name = "PREFIX", default_value = "freqlock-profile")]
     output: PathBuf,
-    /// The library to load. Default: libfreqlock_preload.so beside this program or in ../lib/freqlock
-    #[arg(long, value_name = "FILE")]
-    library: Option<PathBuf>,
-    /// Prints the manual page
-    #[arg(long, hide = true, exclusive = true)]
-    manual: bool,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    started: setup::Started,
 }
 
 fn pattern(text: &str) -> Result<Regex, String> {
@@ -128,7 +120,7 @@ fn say(line: &str) {
 }
 
 fn run(args: Args) -> Result<(), Failure> {
-    if args.manual {
+    if args.started.manual {
         let page = clap_mangen::Man::new(Args::command());
         page.render(&mut std::io::stdout())
             .context("cannot print the manual page")?;
@@ -137,10 +129,9 @@ fn run(args: Args) -> Result<(), Failure> {
     let range = Range::new(args.slo, args.points).map_err(Failure::usage)?;
     let csv = Output::create(&args.output, "csv").map_err(Failure::usage)?;
     let svg = Output::create(&args.output, "svg").map_err(Failure::usage)?;
-    let library = setup::find_library(args.library.as_deref()).map_err(Failure::usage)?;
-    let preload = setup::preload(&library).map_err(Failure::usage)?;
+    let preload = args.started.preload().map_err(Failure::usage)?;
     let program = Program {
-        command: args.command,
+        command: args.started.command,
         preload,
         epoch: args.epoch,
         throughput: args.throughput,

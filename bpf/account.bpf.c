@@ -92,12 +92,11 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	struct fl_task_stats *stats = &tctx->stats;
 	/* Of one that ran as the scheduler started it is not known. */
-	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0, throttled = 0;
+	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0;
+	u64 let_go = fl_throttled_until(tctx, now);
+	u64 throttled = lesser(waited, elapsed(tctx->waiting_since, let_go));
 	struct fl_done *done = done_of(tctx);
 
-	if (waited)
-		throttled = lesser(waited,
-				   elapsed(tctx->waiting_since, fl_throttled_until(tctx, now)));
 	waited -= throttled;
 	if (done)
 		done->wait += waited;

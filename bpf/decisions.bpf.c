@@ -68,7 +68,7 @@ int record_tick(u64 *ctx)
 SEC("?fexit/fl_place")
 int record_place(u64 *ctx)
 {
-	u64 head[offsetof(struct placement, park_ns) / sizeof(u64)] = {};
+	u64 head[__builtin_offsetof(struct placement, park_ns) / sizeof(u64)] = {};
 	const struct placement *pl = (const void *)head;
 	s32 cpu = result_of(ctx);
 	u32 why;

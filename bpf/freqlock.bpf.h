@@ -162,9 +162,10 @@ struct task_ctx {
 };
 
 /*
- * Written by the CPU itself, except queued_work (atomic). Others
- * read without a lock: a value that is stale by a task switch makes a worse
- * prediction, and the timer of parked tasks bounds what that can cost.
+ * Written by the CPU itself, except queued_work (atomic) and arrivals, of which one may be
+ * lost as two tasks come at once: it changes all the same. Others read without a lock: a value that
+ * is stale by a task switch makes a worse prediction, and the timer of parked tasks bounds what
+ * that can cost.
  */
 struct cpu_ctx {
 	u64 vclock; /* vtime of the latest task to be picked */

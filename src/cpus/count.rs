@@ -105,12 +105,16 @@ struct View {
 }
 
 impl View {
+    /// What was wanted on one CPU, as far as it counts here.
+    fn wanted(&self, doing: &Doing) -> f64 {
+        doing.ran + doing.waited + doing.throttled * self.throttled
+    }
+
     /// A doer as its threads, and as one process.
     fn of(&self, doer: &Doer) -> (Neighbour, Neighbour) {
         let inside = doer.doings.iter().filter(|d| self.mask.has(d.cpu));
         let (mut wanted, all, claim) = inside.fold((0.0, 0.0, 0.0), |(wanted, all, claim), d| {
-            let here = d.ran + d.waited + d.throttled * self.throttled;
-            (wanted + here, all + d.wanted(), claim + d.claim)
+            (wanted + self.wanted(d), all + d.wanted(), claim + d.claim)
         });
         let weight = if all > 0.0 { claim / all } else { 0.0 };
         if doer.may_leave(&self.mask) {
@@ -157,11 +161,8 @@ impl Pools {
 
     /// The share of the owner of these `doers` among all.
     fn share(&self, weight: f64, doers: &[&Doer]) -> f64 {
-        let throttled = self.view.throttled;
-        let wanted = doers
-            .iter()
-            .map(|doer| doer.sum(|d| d.ran + d.waited + d.throttled * throttled));
-        let wanted: f64 = wanted.sum();
+        let wanted = |doer: &&Doer| doer.sum(|d| self.view.wanted(d));
+        let wanted: f64 = doers.iter().map(wanted).sum();
         let views = doers.iter().map(|doer| self.view.of(doer));
         let (threads, processes): (Vec<_>, Vec<_>) = views.unzip();
         let fair = self.processes.share(weight, &processes);

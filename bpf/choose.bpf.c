@@ -16,6 +16,24 @@
 #include "policy/speed.h"
 
 /*
+ * What waits for busy CPUs have cost while others were idle, of the CPUs under one last-level
+ * cache: one more that wakes up relieves them all. Two CPUs may write at once, and one wait is not
+ * counted.
+ */
+struct rent {
+	u64 ns;   /* as of ... */
+	u64 at;   /* ... then, and it counts ... */
+	u64 life; /* ... for so long: finish_rent() */
+} __attribute__((aligned(64)));
+
+static struct rent rents[FL_MAX_CPUS];
+
+static struct rent *rent_of(s32 cpu)
+{
+	return &rents[fl_topo(cpu)->llc & (FL_MAX_CPUS - 1)];
+}
+
+/*
  * What it costs to run for @run ns on @to rather than on @from. A forked task has no
  * cache of its own to leave.
  */
@@ -55,7 +73,7 @@ static bool shares_core(s32 cpu)
 	return smt_present && sibling >= 0 && fl_is_busy(sibling);
 }
 
-_Static_assert(FL_STAT_auto_fast == FL_STAT_auto_local + AUTO_FAST,
+_Static_assert(FL_STAT_auto_free == FL_STAT_auto_local + AUTO_FREE,
 	       "statistics of auto stand in the order of enum auto_why");
 
 /*
@@ -70,14 +88,16 @@ static u64 exit_time(s32 from, s32 to, u64 now)
 
 /*
  * Candidate @why: take it instead of what was chosen so far if the task would finish
- * there earlier. While some CPU is idle, a busy one must be expected to be free soon.
+ * there earlier. While some CPU is idle, a busy one must be expected to be free soon. An idle one
+ * that its last task wants back soon is lent: it is no CPU to stay on, and counts among the busy
+ * ones.
  */
 __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idle, u32 why)
 {
 	struct auto_choice *choice = &pl->choice;
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u32 speed = fl_speed(cpu, pl->now), top = fl_topo(cpu)->capacity, from = speed;
-	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, ran, rest = 0;
+	u64 ramp = 0, since = cctx->running_since, leave = FL_NONE, back, ran, rest = 0;
 	u32 span = FL_FULL_SPEED - tunables.speed_floor, i = in_range(idle, 2);
 	struct candidate c = { .cpu = cpu };
 
@@ -86,7 +106,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
 	if (!source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED && top)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
-	if (ramp && why == AUTO_WARM)
+	if (ramp && (why == AUTO_WARM || why == AUTO_FREE || (why == AUTO_PREV && idle)))
 		from = finish_invest(speed, top, pl->scan.set_only ? warm_share : tunables.warm_up);
 	c.run = finish_run(pl->burst, from, ramp ? top : speed, ramp);
 	c.migration = cost_of_migration(pl->prev_cpu, cpu, pl->fork, c.run);
@@ -98,6 +118,15 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 						 fl_turbo(pl->nr_active + 1),
 						 tunables.turbo_back_us * FL_USEC,
 						 elapsed(cctx->last_stop, pl->now));
+		if (cpu != pl->prev_cpu) {
+			back = last_is_back(cctx, pl->now);
+			c.displaced = finish_lent(
+				c.wait + c.migration + c.run, back,
+				greater(tunables.migrate_llc_ns,
+					finish_cold(tunables.cold_llc_ns, cctx->running_rest)));
+			if (back < pl->scan.soon_ns)
+				i = 0;
+		}
 	} else {
 		/* Without a running task it is between two, or was claimed and not reached yet. */
 		if (since) {
@@ -112,6 +141,8 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 			leave = cctx->leave_at > pl->now ? cctx->leave_at - pl->now : rest;
 		c.wait = finish_wait(rest, leave, cctx->running_slice,
 				     queued_ns(READ_ONCE(cctx->queued_work)), speed);
+		if (pl->any_idle)
+			c.wait += fl_overrun(cpu, pl->now);
 		if (pl->any_idle && c.wait > tunables.park_max_us * FL_USEC)
 			return 0;
 	}
@@ -151,12 +182,11 @@ __noinline int fl_prev_wins(struct placement *pl __arg_nonnull)
 
 /*
  * If @tctx waited for @cpu on purpose, it did so until now: for so long more than an idle CPU that
- * is as fast would have taken, if there was one. Two CPUs may do so at once, and one wait is not
- * counted.
+ * is as fast would have taken, if there was one.
  */
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
-	struct cpu_ctx *cctx = fl_cpu(cpu);
+	struct rent *rent = rent_of(cpu);
 	u64 waited = elapsed(tctx->waiting_since, now);
 
 	if (!tctx->park_until)
@@ -164,34 +194,33 @@ int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	tctx->park_until = 0;
 	if (!tctx->park_spared || waited <= tctx->park_spared)
 		return 0;
-	cctx->rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, now), cctx->rent_life) +
-		     waited - tctx->park_spared;
-	cctx->rent_at = now;
+	rent->ns = finish_rent(rent->ns, elapsed(rent->at, now), rent->life) + waited -
+		   tctx->park_spared;
+	rent->at = now;
 	return 0;
 }
 
 /*
- * The task would finish first at a busy CPU. True if waits there have cost what the idle CPU
- * costs more: then that is woken instead.
+ * The task would finish first at a CPU that is busy, or lent. True if waits have cost what an idle
+ * one costs more that it can have for itself: then that is woken instead.
  */
 static bool buys(struct placement *pl, const struct candidate *busy, const struct candidate *idle)
 {
-	struct cpu_ctx *cctx = fl_cpu(busy->cpu);
+	struct rent *rent = rent_of(busy->cpu);
 	u64 life = tunables.turbo_back_us * FL_USEC;
-	u64 rent;
 
 	/* Of the two that it costs, to be slow at first and to slow others, the greater counts. */
 	if (idle->run > pl->burst + idle->others)
 		life = tunables.decay_after_us * FL_USEC + finish_warm(idle->run,
 								       tunables.ramp_us * FL_USEC,
 								       tunables.decay_us * FL_USEC);
-	rent = finish_rent(cctx->rent, elapsed(cctx->rent_at, pl->now), life);
-	if (idle->finish - busy->finish <= rent) {
-		cctx->rent = 0;
+	if (idle->finish - busy->finish <=
+	    finish_rent(rent->ns, elapsed(rent->at, pl->now), life)) {
+		rent->ns = 0;
 		fl_count(auto_bought);
 		return true;
 	}
-	cctx->rent_life = life;
+	rent->life = life;
 	pl->park_spared = finish_spared(idle, !pl->fork);
 	return false;
 }
@@ -222,10 +251,10 @@ __noinline int fl_choose(struct placement *pl __arg_nonnull)
 		if (choice->cpu[why] >= 0)
 			fl_consider(pl, choice->cpu[why], choice->idle[why], why);
 	}
-	choice->best_idle = takes_idle(pl);
-	i = in_range(choice->best_idle, 2);
+	i = in_range(takes_idle(pl), 2);
 	choice->best = choice->first[i].cpu;
 	choice->best_why = choice->why[i];
+	choice->best_idle = choice->idle[in_range(choice->best_why, AUTO_PLACES)];
 	choice->best_wait = choice->first[i].wait;
 	return 0;
 }

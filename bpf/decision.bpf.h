@@ -9,22 +9,29 @@
 #include "freqlock.bpf.h"
 #include "policy/finish.h"
 
+/* The fastest of some CPUs now; of equals the one that was busiest recently. */
+struct warmest {
+	s32 cpu; /* -1 none */
+	u32 speed;
+	u32 util;
+};
+
 /* The idle CPUs worth looking at, from one pass over those nearest to a CPU. */
 struct idle_scan {
 	s32 near; /* the first that is idle, -1 none */
-	s32 warm; /* the fastest now; of equals the one that was busiest recently */
 	s32 fast; /* the nearest of the highest capacity */
-	u32 warm_speed;
 	u32 fast_capacity;
-	u32 warm_util;
-	bool nest_only; /* look only at CPUs of the warm set */
-	bool set_only;  /* auto: look only at CPUs of the set of warm.bpf.c */
-	s32 least;      /* with it, the busy one with the least work, -1 none, ... */
-	u64 least_ns;   /* ... which is so much */
+	struct warmest warm; /* of all that are idle */
+	struct warmest free; /* of those that their last task does not want back soon, ... */
+	u64 soon_ns;         /* ... which is before the task that is placed wants it back itself */
+	bool nest_only;      /* look only at CPUs of the warm set */
+	bool set_only;       /* auto: look only at CPUs of the set of warm.bpf.c */
+	s32 least;           /* with it, the busy one with the least work, -1 none, ... */
+	u64 least_ns;        /* ... which is so much */
 };
 
 /* Candidates of auto in the order in which they win when they finish alike. */
-enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO };
+enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, AUTO_FREE, NR_AUTO };
 
 /* A power of two, for in_range(). */
 #define AUTO_PLACES 8
@@ -32,12 +39,13 @@ enum auto_why { AUTO_LOCAL, AUTO_PREV, AUTO_HOME, AUTO_WARM, AUTO_FAST, NR_AUTO 
 struct auto_choice {
 	s32 cpu[AUTO_PLACES]; /* candidates by enum auto_why, -1 none */
 	bool idle[AUTO_PLACES];
-	struct candidate first[2]; /* of the busy and of the idle ones, that which finishes first */
-	u32 why[2];                /* which of the candidates that is */
-	bool best_idle;            /* out: which of the two it is ... */
-	s32 best;                  /* out: ... that is chosen, -1 none: its CPU, ... */
-	u32 best_why;              /* out: ... which of the candidates, ... */
-	u64 best_wait;             /* out: ... and its wait */
+	struct candidate
+		first[2]; /* of those busy or lent, and of the others: the first to finish */
+	u32 why[2];       /* which of the candidates that is */
+	s32 best;         /* out: what is chosen, -1 none: its CPU, ... */
+	bool best_idle;   /* out: ... whether that is idle, ... */
+	u32 best_why;     /* out: ... which of the candidates it is, ... */
+	u64 best_wait;    /* out: ... and its wait */
 };
 
 /*
@@ -68,5 +76,11 @@ struct placement {
 	struct idle_scan scan;
 	struct auto_choice choice;
 } __attribute__((aligned(128)));
+
+/* In how many ns the last task of an idle CPU wants it back; FL_NONE: not known, or never. */
+static __always_inline u64 last_is_back(const struct cpu_ctx *cctx, u64 now)
+{
+	return finish_back(cctx->running_away, elapsed(cctx->last_stop, now));
+}
 
 #endif /* __FREQLOCK_DECISION_BPF_H */

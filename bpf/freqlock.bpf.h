@@ -180,10 +180,6 @@ struct cpu_ctx {
 	u64 credit;    /* CPU time, ns, that the task is owed which comes from elsewhere next */
 	u64 leave_at;  /* when the running task is expected to leave by itself, 0 unknown */
 	u64 last_stop; /* when it last ceased to run a task */
-	/* Waits for it, of auto: choose.bpf.c. */
-	u64 rent;      /* what waits for it have cost while others were idle, ns, ... */
-	u64 rent_at;   /* ... as of then ... */
-	u64 rent_life; /* ... for so long: finish_rent() */
 	/* Its queues: clock.bpf.h, queue.bpf.c. */
 	u64 queued_work; /* and weights: policy/balance.h */
 	u32 arrivals;    /* changes as a task comes that others may take */
@@ -209,6 +205,8 @@ struct cpu_ctx {
 	/* What its tasks do: learn.bpf.c. */
 	u64 idle_exit;    /* average time from being sent a task while idle to running it, ... */
 	u64 idle_exit_at; /* ... as of then: fl_idle_exit() */
+	u64 overrun;      /* by how much waits on purpose exceed what was predicted, ... */
+	u64 overrun_at;   /* ... as of then */
 	struct learned exit_leave; /* time from waking another to leaving, when exiting */
 	u32 running;               /* the task on it, 0 none of ours */
 	/* Locks: donate.bpf.c. */

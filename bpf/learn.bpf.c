@@ -218,6 +218,14 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 
 	if (tctx->flags & FL_TASK_PREDICTED)
 		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, wait);
+	/* Of several predictions the lowest is chosen, and so usually one that is too low. */
+	if (tctx->flags & FL_TASK_PREDICTED && tctx->park_until) {
+		u64 overrun = fl_overrun(cpu, now);
+
+		cctx->overrun = learn_average(overrun,
+					      elapsed(tctx->predicted_wait, wait + overrun));
+		cctx->overrun_at = now;
+	}
 	/*
 	 * A CPU that ran another first, or was stolen by the host for long, says nothing about
 	 * leaving idle.

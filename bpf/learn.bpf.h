@@ -14,6 +14,14 @@ static __always_inline u64 fl_idle_exit(s32 cpu, u64 now)
 	return learn_exit(cctx->idle_exit, elapsed(cctx->idle_exit_at, now), tunables.idle_exit_ns);
 }
 
+/* By how much tasks that wait for @cpu on purpose exceed what is predicted of it, ns. */
+static __always_inline u64 fl_overrun(s32 cpu, u64 now)
+{
+	const struct cpu_ctx *cctx = fl_cpu(cpu);
+
+	return learn_exit(cctx->overrun, elapsed(cctx->overrun_at, now), 0);
+}
+
 u64 fl_learn_event(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		   u64 now, u64 wake_flags);
 int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, u64 now,

@@ -32,6 +32,15 @@ static void scan_busy(s32 cpu, u64 now, struct idle_scan *scan)
 	scan->least_ns = rest;
 }
 
+static void warmest_of(struct warmest *w, s32 cpu, u32 speed, u32 util)
+{
+	if (w->cpu >= 0 && (speed < w->speed || (speed == w->speed && util <= w->util)))
+		return;
+	w->cpu = cpu;
+	w->speed = speed;
+	w->util = util;
+}
+
 /*
  * Functions that are not static are verified once each; as static ones, the
  * paths of four predictions would multiply.
@@ -44,10 +53,10 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	struct cpu_order *order;
 	u32 key = from, i, n;
 
-	scan->near = scan->warm = scan->fast = scan->least = -1;
+	scan->near = scan->fast = scan->least = -1;
+	scan->warm = scan->free = (struct warmest){ .cpu = -1 };
 	scan->least_ns = FL_NONE;
-	scan->warm_speed = scan->fast_capacity = 0;
-	scan->warm_util = 0;
+	scan->fast_capacity = 0;
 
 	order = bpf_map_lookup_elem(&cpu_orders, &key);
 	if (!order)
@@ -81,12 +90,9 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 			scan->near = cpu;
 		speed = fl_speed(cpu, now);
 		util = util_update(cctx->util, elapsed(cctx->speed_at, now), false);
-		if (scan->warm < 0 || speed > scan->warm_speed ||
-		    (speed == scan->warm_speed && util > scan->warm_util)) {
-			scan->warm = cpu;
-			scan->warm_speed = speed;
-			scan->warm_util = util;
-		}
+		warmest_of(&scan->warm, cpu, speed, util);
+		if (last_is_back(cctx, now) >= scan->soon_ns)
+			warmest_of(&scan->free, cpu, speed, util);
 		capacity = fl_topo(cpu)->capacity;
 		if (capacity > scan->fast_capacity) {
 			scan->fast = cpu;
@@ -98,7 +104,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 		u32 any = bpf_cpumask_any_and_distribute(idle, p->cpus_ptr);
 
 		if (any < nr_cpus && !fl_is_isolated(any))
-			scan->near = scan->warm = scan->fast = any;
+			scan->near = scan->warm.cpu = scan->fast = any;
 	}
 out:
 	scx_bpf_put_idle_cpumask(idle);
@@ -128,8 +134,8 @@ s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 n
 		return -1;
 	if (mode_has(mode, WARM)) {
 		fl_scan_idle(p, from, now, &scan);
-		if (scan.warm >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm))
-			return scan.warm;
+		if (scan.warm.cpu >= 0 && scx_bpf_test_and_clear_cpu_idle(scan.warm.cpu))
+			return scan.warm.cpu;
 	}
 	bpf_rcu_read_lock();
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -353,10 +359,12 @@ static void begin_choice(struct placement *pl)
 	if (!pl->any_idle)
 		return;
 	count_active(pl);
-	choice->cpu[AUTO_WARM] = scan->warm;
-	choice->idle[AUTO_WARM] = choice->idle[AUTO_FAST] = true;
-	if (scan->fast_capacity > fl_topo(scan->warm)->capacity)
+	choice->cpu[AUTO_WARM] = scan->warm.cpu;
+	choice->idle[AUTO_WARM] = choice->idle[AUTO_FAST] = choice->idle[AUTO_FREE] = true;
+	if (scan->fast_capacity > fl_topo(scan->warm.cpu)->capacity)
 		choice->cpu[AUTO_FAST] = scan->fast;
+	if (scan->free.cpu != scan->warm.cpu)
+		choice->cpu[AUTO_FREE] = scan->free.cpu;
 }
 
 /* A wait is off by a share of itself rather than by a constant. */
@@ -453,7 +461,7 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 		return take_idle(p, pl, cpu);
 	if (cpu == pl->this_cpu && pl->leave_ns != FL_NONE)
 		fl_count(auto_leaving);
-	return park_on(pl, cpu, wait_bound(pl->wait_ns), pl->scan.warm);
+	return park_on(pl, cpu, wait_bound(pl->wait_ns), pl->scan.warm.cpu);
 }
 
 /* auto: @p was woken, and its previous CPU, which is claimed, is the place for it. */
@@ -503,7 +511,7 @@ s32 fl_place_again(struct task_struct *p __arg_trusted, struct placement *pl __a
 	fl_count(again_here);
 	pl->park = true;
 	pl->park_ns = wait_bound(choice->best_wait);
-	pl->park_target = pl->scan.warm;
+	pl->park_target = pl->scan.warm.cpu;
 	return cpu;
 }
 
@@ -558,6 +566,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 
 	if (mode_has(mode, PREDICTS)) {
 		pl->burst = tctx->burst ?: LEARN_UNKNOWN_BURST_NS;
+		pl->scan.soon_ns = pl->burst + tctx->away;
 		if (pl->now >= warm_next)
 			fl_warm_look(pl->this_cpu, pl->now);
 		pl->scan.set_only = fl_is_confined(p);

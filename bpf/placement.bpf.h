@@ -73,6 +73,7 @@ static struct placement *begin_placement(u64 mode, s32 prev_cpu, u64 now)
 	pl->wait_ns = 0;
 	pl->scan.nest_only = false;
 	pl->scan.set_only = false;
+	pl->scan.soon_ns = 0;
 	return pl;
 }
 
@@ -128,6 +129,7 @@ static bool place_again(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u
 	pl->this_cpu = cpu;
 	pl->displaced = tctx->flags & FL_TASK_DISPLACED;
 	pl->burst = burst_rest(tctx) ?: LEARN_UNKNOWN_BURST_NS;
+	pl->scan.soon_ns = pl->burst + tctx->away;
 	target = fl_place_again(p, pl);
 	if (pl->idle)
 		return go_on(p, tctx, target, now, enq_flags);

@@ -90,6 +90,24 @@ static inline u64 finish_displaced(u64 run, u64 away)
 }
 
 /*
+ * In how many ns a task is back that left its CPU @gap ns ago, and sleeps for @away ns where it
+ * made another one runnable before; ~0: not known, or never.
+ */
+static inline u64 finish_back(u64 away, u64 gap)
+{
+	return away ? learn_rest(away, gap) : ~0ULL;
+}
+
+/*
+ * What it costs the last task of an idle CPU, which is back in @back ns, if another one has that
+ * CPU for @run ns from now on: it waits, or it goes to another for @elsewhere ns.
+ */
+static inline u64 finish_lent(u64 run, u64 back, u64 elsewhere)
+{
+	return run > back ? lesser(run - back, elsewhere) : 0;
+}
+
+/*
  * What it costs the @active cores when one more wakes up for @run ns, and their
  * speed falls from @now to @then (0..1024) for that long: with as many cores they
  * win it back along a line in @back ns. Of a core that went idle @gap ns ago they

@@ -97,9 +97,10 @@ static inline u32 hist_slot(u64 ns)
 }
 
 /*
- * What an idle CPU is expected to take to run a task sent to it: @seen on average as of @past ns
- * ago, 0 not yet; @usual where nothing is known. Where that was too long, nobody is sent there any
- * more, so that it would never be seen to be wrong. So it fades to what is usual. To try again
+ * What an idle CPU is expected to take to run a task sent to it, or a busy one beyond what was
+ * predicted of it: @seen on average as of @past ns ago, 0 not yet; @usual where nothing is known.
+ * Where that was too long, nobody is sent there any more, so that it would never be seen to be
+ * wrong. So it fades to what is usual. To try again
  * costs what that is wrong by, 1 ms at most, once in this time: where waking up really takes 100
  * us, less than a part in 600.
  */

@@ -124,6 +124,19 @@ proptest! {
         prop_assert_eq!(policy!(finish_displaced(run, 0)), 0);
     }
 
+    /// A CPU that is lent costs its last task what is left of the burst when that one is back, or
+    /// the way to another CPU; one to which nobody comes back costs nobody anything.
+    #[test]
+    fn who_lends_waits_or_goes_elsewhere(
+        run in any_time(), away in 1..=MAX, gap in any_time(), elsewhere in any_time()
+    ) {
+        let back = policy!(finish_back(away, gap));
+        prop_assert_eq!(back, if gap < away { away - gap } else { gap });
+        let cost = policy!(finish_lent(run, back, elsewhere));
+        prop_assert_eq!(cost, run.saturating_sub(back).min(elsewhere));
+        prop_assert_eq!(policy!(finish_lent(run, policy!(finish_back(0, gap)), elsewhere)), 0);
+    }
+
     #[test]
     fn cold_caches_double_the_time_at_most(cold in any_time(), run in any_time()) {
         let cost = policy!(finish_cold(cold, run));

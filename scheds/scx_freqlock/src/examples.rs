@@ -234,7 +234,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "scx_freqlock analyze --plot pictures make.trace",
-                "Speeds of CPUs and distributions of waits as SVG, too.",
+                "Speeds of CPUs and distributions of waits as SVG and PNG, too.",
+            ),
+            (
+                "scx_freqlock analyze --plot pictures --compared auto.json",
+                "Bars of what compare --json wrote.",
             ),
         ],
     ),

@@ -146,6 +146,7 @@ mod tests {
                 Item::Gap { cpu } => u64::from(*cpu),
             })
             .collect();
-        assert_eq!(times, [1, 2_000, 3_000]);
+        // A gap comes twice: where it is found, and before the next event.
+        assert_eq!(times, [1, 1, 2_000, 3_000]);
     }
 }

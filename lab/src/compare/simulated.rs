@@ -35,7 +35,7 @@ pub struct Simulation {
 }
 
 /// What a guest runs to record a command, whose output counts in another run.
-const TRACED: &str = r#"scx_freqlock record -o /tmp/trace -- "$@" >/dev/null && cat /tmp/trace"#;
+const RECORDED: &str = r#"scx_freqlock record -o /tmp/trace -- "$@" >/dev/null && cat /tmp/trace"#;
 
 /// A run that is to be made.
 struct Wanted {
@@ -149,7 +149,9 @@ impl Simulation {
             if let Some(to) = self.folder(plan, wanted, &job)? {
                 job::keep(&to, &self.base, &job, &outcome)?;
                 if wanted.round < self.traced {
-                    let traced = simulate(&self.base, &traced(job), &sender, &events)?;
+                    let command = recorded(job.command.clone());
+                    let traced = Job { command, ..job };
+                    let traced = simulate(&self.base, &traced, &sender, &events)?;
                     job::write(&to.join("trace"), &whole_trace(traced.report)?)?;
                 }
             }
@@ -220,11 +222,10 @@ impl Simulation {
     }
 }
 
-/// The same run under the recorder.
-fn traced(mut job: Job) -> Job {
-    let shell = ["sh", "-c", TRACED, "sh"].map(String::from);
-    job.command.splice(0..0, shell);
-    job
+/// The same command under the recorder.
+fn recorded(mut command: Vec<String>) -> Vec<String> {
+    command.splice(0..0, ["sh", "-c", RECORDED, "sh"].map(String::from));
+    command
 }
 
 /// What such a run printed: the trace.
@@ -351,6 +352,23 @@ mod tests {
         assert_eq!(on_control(&all), None, "nothing to compare");
         all.baseline = 0;
         assert_eq!(on_control(&all), None, "a limit to compare with");
+    }
+
+    #[test]
+    fn a_recorded_run_is_the_same_under_the_recorder_and_gives_the_trace() {
+        let report = |status, stderr: &str| guest::Report {
+            status,
+            loaded: "disabled - 0".into(),
+            stdout: b"FLTRACE\n".to_vec(),
+            stderr: stderr.into(),
+        };
+        assert_eq!(whole_trace(report(0, "")).unwrap(), b"FLTRACE\n");
+        let failed = whole_trace(report(1, "a\nno room\n")).unwrap_err();
+        assert_eq!(failed.to_string(), "the guest made no trace: no room");
+        let words = recorded(vec!["bench/x/run".into(), "a b".into()]);
+        assert_eq!(words[0..2], ["sh", "-c"]);
+        assert!(words[2].starts_with("scx_freqlock record "));
+        assert_eq!(words[3..], ["sh", "bench/x/run", "a b"]);
     }
 
     #[test]

@@ -257,10 +257,8 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         }
         true => {
             let triggers = Triggers::new(opts.dump_on.clone(), &tasks);
-            To::Buffers(
-                FlightRecorder::start(&opts.output, &cpus, head, triggers)?,
-                file,
-            )
+            let recorder = FlightRecorder::start(&opts.output, &cpus, head, triggers)?;
+            To::Buffers(Box::new(recorder), file)
         }
     };
     let asked = to.asked();
@@ -326,7 +324,7 @@ enum To<'a> {
     /// As they come.
     File(Recording<'a>),
     /// They stay where they are until the end, when they go to the file.
-    Buffers(FlightRecorder<'a>, File),
+    Buffers(Box<FlightRecorder<'a>>, File),
 }
 
 impl To<'_> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use crossbeam::channel::{Receiver, Sender};
-use freqlock::control::flight::{Answer, Server, SOCKET};
+use freqlock::control::dump_socket::{Answer, Server, SOCKET};
 use freqlock::trace::flight::Flight;
 use freqlock::trace::format::{End, Event, Head};
 use freqlock::trace::ring::{Mapped, Present, Rings};

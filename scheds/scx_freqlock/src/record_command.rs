@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
 use crossbeam::channel::{bounded, never, select, Receiver, Sender};
-use freqlock::control::flight;
+use freqlock::control::dump_socket;
 use freqlock::trace::format::{Cpu, End, Event, Head, MAX_CPUS};
 use freqlock::trace::ring::{self, Mapped, Present, Rings};
 use freqlock::trace::trigger::{Trigger, Triggers};
@@ -123,7 +123,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 /// Records, and returns the exit status of the command.
 pub fn run(opts: &RecordOpts) -> Result<u8> {
     if opts.dump {
-        output::say(flight::dump(flight::SOCKET.as_ref())?);
+        output::say(dump_socket::dump(dump_socket::SOCKET.as_ref())?);
         return Ok(0);
     }
     preflight::bpf()?;
@@ -329,7 +329,7 @@ enum To<'a> {
 
 impl To<'_> {
     /// Those who want what there is.
-    fn asked(&self) -> Receiver<Sender<flight::Answer>> {
+    fn asked(&self) -> Receiver<Sender<dump_socket::Answer>> {
         match self {
             Self::File(_) => never(),
             Self::Buffers(recorder, _) => recorder.asked(),

@@ -2,7 +2,7 @@
 //! The ratios of a comparison (`scx_freqlock compare --json`), as bars from 1, which is the
 //! baseline.
 
-use super::{Area, Drawing, Error, Outcome, Picture};
+use super::picture::{Area, Drawing, Error, Outcome, Picture};
 use crate::foreign::Foreign;
 use plotters::prelude::*;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Draws, with plotters: CPUs as lanes over time, and distributions as curves.
 
+use super::picture::{Area, Drawing, Outcome};
 use super::speeds::{Part, Speeds};
-use super::{Area, Drawing, Outcome};
 use crate::units;
 use hdrhistogram::Histogram;
 use plotters::prelude::*;

@@ -104,6 +104,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "DIR", requires = "machine")]
     pub record: Option<PathBuf>,
 
+    /// Make the runs of the first N seeds once more, under `scx_freqlock record` in the guest, and
+    /// keep DIR/WORKLOAD/SCHEDULER/SEED/trace; figures are of the runs that were not recorded
+    #[arg(long, value_name = "N", requires = "record", default_value_t = 0, value_parser = whole(0..=10_000u32))]
+    pub trace: u32,
+
     /// Fail a run that takes longer
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,

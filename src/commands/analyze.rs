@@ -6,7 +6,7 @@ use crate::foreign;
 use crate::output;
 use crate::trace::analysis::Analysis;
 use crate::trace::comparison::Comparison;
-use crate::trace::plot::{self, Speeds};
+use crate::trace::plot::{self, bars, Picture, Speeds};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::Write;
@@ -19,16 +19,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub struct AnalyzeArgs {
     /// The trace
-    #[arg(required_unless_present = "diff")]
+    #[arg(required_unless_present_any = ["diff", "compared"])]
     pub file: Option<PathBuf>,
 
     /// Print the figures of two traces beside each other, with the change from A to B
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "file")]
     pub diff: Vec<PathBuf>,
 
-    /// Draw as well, into SVG files of this directory: speeds of CPUs, waits for CPUs and locks
+    /// Draw as well, into SVG and PNG files of this directory: speeds of CPUs, waits for CPUs and locks
     #[arg(long, value_name = "DIR", conflicts_with = "diff")]
     pub plot: Option<PathBuf>,
+
+    /// Draw the ratios of a comparison as bars instead: the JSON that `compare --json` wrote
+    #[arg(long, value_name = "JSON", requires = "plot", conflicts_with = "file")]
+    pub compared: Option<PathBuf>,
 }
 
 /// Reads it and prints.
@@ -36,6 +40,9 @@ pub fn print(args: &AnalyzeArgs) -> Result<()> {
     if let [a, b] = &args.diff[..] {
         let (a, b) = (&of(a)?, &of(b)?);
         return Ok(output::print(Comparison { a, b }.to_string())?);
+    }
+    if let (Some(file), Some(dir)) = (&args.compared, &args.plot) {
+        return draw_bars(file, dir);
     }
     let file = args.file.as_deref().context("no trace is named")?;
     match &args.plot {
@@ -52,14 +59,29 @@ fn draw(file: &Path, dir: &Path) -> Result<()> {
         .with_context(|| trace_files::cannot_read(file))?;
     speeds.finish(end_ns);
     output::print(analysis.to_string())?;
+    write(file, dir, &plot::pictures(&analysis, &speeds)?)
+}
+
+fn draw_bars(file: &Path, dir: &Path) -> Result<()> {
+    let cannot = || trace_files::cannot_read(file);
+    let json = fs::read_to_string(file).with_context(cannot)?;
+    let picture = bars::picture(&json).with_context(cannot)?;
+    let picture = picture.context("nothing stands beside the baseline")?;
+    write(file, dir, &[picture])
+}
+
+/// Each picture as two files, of what was read from `file`.
+fn write(file: &Path, dir: &Path, pictures: &[Picture]) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| trace_files::cannot_write(dir))?;
-    for picture in plot::pictures(&analysis, &speeds)? {
-        let to = dir.join(picture.name);
-        trace_files::write(file, &to, |out| {
-            out.write_all(picture.svg.as_bytes())
-                .with_context(|| trace_files::cannot_write(&to))
-        })?;
-        output::say(format_args!("{} is drawn", foreign::path(&to)));
+    for picture in pictures {
+        for (end, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
+            let to = dir.join(picture.name).with_extension(end);
+            trace_files::write(file, &to, |out| {
+                out.write_all(bytes)
+                    .with_context(|| trace_files::cannot_write(&to))
+            })?;
+            output::say(format_args!("{} is drawn", foreign::path(&to)));
+        }
     }
     Ok(())
 }

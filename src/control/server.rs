@@ -84,7 +84,7 @@ impl Drop for Server {
 }
 
 /// Nobody else may write to the folder, which others may pass through to the page of CPUs.
-fn make(dir: &Path) -> Result<()> {
+pub(super) fn make(dir: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o711).create(dir)?;
     Ok(fs::set_permissions(dir, Permissions::from_mode(0o711))?)
 }
@@ -119,7 +119,7 @@ fn lock(path: &Path) -> Result<File> {
 
 /// Only this user can connect: a connection between the two calls is refused by its
 /// credentials.
-fn listen(path: &Path) -> Result<UnixListener> {
+pub(super) fn listen(path: &Path) -> Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}

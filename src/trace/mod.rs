@@ -5,6 +5,8 @@
 //!
 //! - `kinds`: the table bpf/events.h.
 //! - `ring`: the buffers that the BPF side fills, mapped.
+//! - `flight`: what a flight recorder has, as a trace.
+//! - `trigger`: what makes one write by itself.
 //! - `format`: head, chunks and events as bytes.
 //! - `writer`, `reader`: a file as it grows, and merged by time.
 //! - `failed`: why nothing was made of one.
@@ -24,6 +26,7 @@ mod analysis_text;
 pub mod comparison;
 mod decided;
 mod failed;
+pub mod flight;
 pub mod format;
 mod kinds;
 mod lock_waits;
@@ -33,6 +36,7 @@ pub mod plot;
 pub mod reader;
 pub mod ring;
 mod task_names;
+pub mod trigger;
 pub mod viewer;
 pub mod writer;
 

@@ -2,12 +2,13 @@
 //! The buffers that bpf/record.bpf.c fills, as the agent has them mapped: one for each
 //! CPU, each a power of two of events, with a cursor.
 
-use super::format::Event;
+use super::format::{Event, Task};
 use crate::raw;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicU64, Ordering};
+use std::time::Duration;
 
 pub(super) mod abi {
     //! Bindings of bpf/record.h.
@@ -28,6 +29,9 @@ const _: () = assert!(size_of::<abi::rec_event>() == Event::BYTES);
 
 /// Fewest places of a buffer: many times the margin that stays free.
 pub const FEWEST: u32 = 64 * abi::rec_consts_REC_MARGIN;
+
+/// No program takes as long to write an event.
+const SETTLE: Duration = Duration::from_millis(1);
 
 /// Words that others write meanwhile.
 pub trait Words {
@@ -67,7 +71,7 @@ pub struct Taken {
     pub events: Vec<Event>,
     /// How many the CPU has lost since the recording began.
     pub lost: u64,
-    /// How many made room for newer ones.
+    /// How many made room for newer ones, in buffers that begin anew.
     pub overwritten: u64,
 }
 
@@ -78,6 +82,8 @@ pub struct Rings<W: Words> {
     places: u64,
     /// By buffer: up to where events had their places as it was looked at last.
     seen: Vec<u64>,
+    /// By buffer: up to where [`Rings::watch`] has returned them.
+    watched: Vec<u64>,
 }
 
 impl<W: Words> Rings<W> {
@@ -88,6 +94,7 @@ impl<W: Words> Rings<W> {
             cursors,
             places: u64::from(places),
             seen: vec![0; buffers],
+            watched: vec![0; buffers],
         }
     }
 
@@ -111,14 +118,9 @@ impl<W: Words> Rings<W> {
         let [head, tail, lost] = self.cursor(buffer);
         let now = head.load(Ordering::Acquire);
         let upto = if all { now } else { self.seen[buffer] };
-        let begin = tail.load(Ordering::Relaxed);
-        let from = begin.max(now.saturating_sub(self.places));
         let words = &self.events.words()[buffer * self.places as usize * WORDS..];
-        let mut taken = Taken {
-            overwritten: from - begin,
-            ..Taken::default()
-        };
-        let mut done = from;
+        let mut taken = Taken::default();
+        let mut done = tail.load(Ordering::Relaxed);
         while done < upto {
             let at = (done % self.places) as usize * WORDS;
             let time = words[at].load(Ordering::Acquire);
@@ -140,6 +142,54 @@ impl<W: Words> Rings<W> {
         self.seen[buffer] = now;
         taken
     }
+
+    /// What buffers that begin anew have now; they keep it. An event that a program is about
+    /// to write may be missing.
+    pub fn copies(&self) -> Vec<Taken> {
+        let heads = (0..self.seen.len()).map(|buffer| self.cursor(buffer)[0]);
+        let heads: Vec<u64> = heads.map(|head| head.load(Ordering::Acquire)).collect();
+        // Programs that had begun come to their end.
+        std::thread::sleep(SETTLE);
+        let all = heads.into_iter().enumerate();
+        all.map(|(buffer, head)| self.copy(buffer, 0, head))
+            .collect()
+    }
+
+    /// What came since the call before, as of the look before that; it stays in the buffer.
+    /// `overwritten` counts those that came and went in between.
+    pub fn watch(&mut self, buffer: usize) -> Taken {
+        let head = self.cursor(buffer)[0].load(Ordering::Acquire);
+        let upto = std::mem::replace(&mut self.seen[buffer], head);
+        let from = std::mem::replace(&mut self.watched[buffer], upto);
+        self.copy(buffer, from, upto)
+    }
+
+    /// Events with these numbers, as far as they are still there while others are written.
+    fn copy(&self, buffer: usize, begin: u64, upto: u64) -> Taken {
+        let [head, _, lost] = self.cursor(buffer);
+        let words = &self.events.words()[buffer * self.places as usize * WORDS..];
+        let oldest = |head: u64| head.saturating_sub(self.places).clamp(begin, upto);
+        let from = oldest(head.load(Ordering::Acquire));
+        let mut events: Vec<Event> = (from..upto)
+            .map(|number| {
+                let at = (number % self.places) as usize * WORDS;
+                let word = |word: usize| words[at + word].load(Ordering::Acquire);
+                Event::from_words([word(0), word(1), word(2)])
+            })
+            .collect();
+        // A place is taken before it is written to: what was overwritten meanwhile is known.
+        fence(Ordering::Acquire);
+        let kept = oldest(head.load(Ordering::Acquire));
+        events.drain(..(kept - from) as usize);
+        // A place that is not written yet has the time of a round before, or none.
+        let first = events.first().map_or(0, |event| event.time);
+        events.retain(|event| event.time != 0 && event.time >= first);
+        Taken {
+            events,
+            lost: lost.load(Ordering::Relaxed),
+            overwritten: kept - begin,
+        }
+    }
 }
 
 /// A task that there was as the recording began.
@@ -153,6 +203,17 @@ pub struct Present {
     pub running_on: Option<u16>,
     /// As others chose it.
     pub name: crate::foreign::Foreign,
+}
+
+impl Present {
+    /// As a file has it.
+    pub fn task(&self) -> Task {
+        Task {
+            pid: self.pid,
+            tgid: self.tgid,
+            name: self.name.clone(),
+        }
+    }
 }
 
 /// The tasks that the BPF side lists.
@@ -200,7 +261,11 @@ mod tests {
         assert_eq!(times(&rings.take(1, false)), [0; 0]);
         put(&rings, 1, 7);
         assert_eq!(times(&rings.take(1, false)), [5, 6]);
-        assert_eq!(times(&rings.take(1, true)), [7]);
+        assert!(!rings.is_half_full());
+        (8..=11).for_each(|time| put(&rings, 1, time));
+        assert!(rings.is_half_full());
+        assert_eq!(times(&rings.take(1, true)), [7, 8, 9, 10, 11]);
+        assert!(!rings.is_half_full());
         assert_eq!(times(&rings.take(1, true)), [0; 0]);
         assert_eq!(times(&rings.take(0, true)), [0; 0]);
     }
@@ -218,15 +283,38 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_recorder_keeps_the_newest_and_counts_the_others() {
-        let mut rings = rings();
+    fn a_copy_leaves_all_there_and_has_no_event_that_is_being_written() {
+        let rings = rings();
         for time in 1..=20 {
             put(&rings, 1, time);
         }
-        assert!(rings.is_half_full());
-        let taken = rings.take(1, true);
-        assert_eq!(times(&taken), (13..=20).collect::<Vec<_>>());
-        assert_eq!(taken.overwritten, 12);
-        assert!(!rings.is_half_full());
+        // Its place is taken, and has the event of the round before.
+        rings.cursor(1)[0].fetch_add(1, Ordering::Relaxed);
+        for _ in 0..2 {
+            let mut all = rings.copies();
+            assert_eq!(all[0], Taken::default());
+            let taken = all.remove(1);
+            assert_eq!(times(&taken), (14..=20).collect::<Vec<_>>());
+            assert_eq!(taken.overwritten, 13);
+        }
+    }
+
+    #[test]
+    fn who_watches_sees_each_event_once_and_how_many_were_too_fast() {
+        let mut rings = rings();
+        put(&rings, 1, 5);
+        put(&rings, 1, 6);
+        assert_eq!(times(&rings.watch(1)), [0; 0]);
+        put(&rings, 1, 7);
+        assert_eq!(times(&rings.watch(1)), [5, 6]);
+        assert_eq!(times(&rings.watch(1)), [7]);
+        for time in 8..=25 {
+            put(&rings, 1, time);
+        }
+        assert_eq!(times(&rings.watch(1)), [0; 0]);
+        let taken = rings.watch(1);
+        assert_eq!(times(&taken), (18..=25).collect::<Vec<_>>());
+        assert_eq!(taken.overwritten, 10);
+        assert_eq!(times(&rings.copies()[1]), (18..=25).collect::<Vec<_>>());
     }
 }

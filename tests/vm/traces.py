@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make traces as docs/TRACE.md describes them, without the program that records.
 
-usage: traces.py FILE small | locks | load CPUS EVENTS | far | empty
+usage: traces.py FILE small | locks | load CPUS EVENTS | repeat TIMES OTHER | far | empty
 
 `small` is a trace of two CPUs whose events are in SMALL below, with names that are hostile to
 pages and terminals; `locks` one of a chain of two locks, LOCKS below; `load` one of tasks that run, sleep and wake each other, always the
-same; `far` has two events that are 10 s apart; `empty` has none.
+same; `repeat` has those of OTHER, which is of this program, so often, each time later; `far` has two events that are 10 s apart; `empty` has none.
 """
 
+import array
 import json
 import random
 import struct
@@ -156,10 +157,37 @@ def load_events(cpus, count):
         clock[on] = now + rng.randrange(20_000, 400_000)
 
 
+def repeat(path, times, other):
+    with open(other, "rb") as file:
+        data = file.read()
+    at = 20 + struct.unpack_from("<I", data, 12)[0]
+    chunks, head = [], data[:at]
+    while data[at : at + 4] == b"EVNT":
+        on, length = struct.unpack_from("<H", data, at + 4)[0], struct.unpack_from("<I", data, at + 16)[0]
+        # Of a frame that is not compressed: its head, then blocks with three bytes before each.
+        blocks, content = data[at + 32 + 9 : at + 32 + length], b""
+        while blocks:
+            size = int.from_bytes(blocks[:3], "little") >> 3
+            content, blocks = content + blocks[3 : 3 + size], blocks[3 + size :]
+        chunks.append((on, array.array("Q", content)))
+        at += 32 + length
+    span = max(max(words[0::3]) for _, words in chunks) - BEGIN + 100_000
+    with open(path, "wb") as out:
+        out.write(head)
+        for _ in range(times):
+            for on, words in chunks:
+                out.write(chunk(b"EVNT", on, len(words) // 3, zstd(words.tobytes())))
+                words[0::3] = array.array("Q", map(span.__add__, words[0::3]))
+        end = {"end_ns": BEGIN, "lost": [], "overwritten": [], "elsewhere": 0, "recursion": 0}
+        out.write(chunk(b"END\n", 0, 0, json.dumps(end).encode()))
+
+
 def main():
     path, what = sys.argv[1], sys.argv[2]
     if what in ("small", "locks"):
         {"small": small, "locks": locks}[what](path)
+    elif what == "repeat":
+        repeat(path, int(sys.argv[3]), sys.argv[4])
     elif what == "far":
         events = [(BEGIN, 0, NUMBER["switch"], 7, 0, 0), (BEGIN + 10**10, 0, NUMBER["switch"], 0, 7, 1)]
         write(path, head_of([cpu(0)], [task(7, "far")]), events, BEGIN + 2 * 10**10)

@@ -30,7 +30,12 @@ pub struct Simulation {
     timeout: Duration,
     /// Where the records of the runs are kept.
     record: Option<PathBuf>,
+    /// Of so many seeds a trace is kept as well.
+    traced: u32,
 }
+
+/// What a guest runs to record a command, whose output counts in another run.
+const RECORDED: &str = r#"scx_freqlock record -o /tmp/trace -- "$@" >/dev/null && cat /tmp/trace"#;
 
 /// A run that is to be made.
 struct Wanted {
@@ -56,6 +61,7 @@ impl Simulation {
             migration_cost: args.migration_cost,
             timeout: args.timeout(),
             record: args.record.clone(),
+            traced: args.trace,
         })
     }
 
@@ -85,6 +91,7 @@ impl Simulation {
                 migration_cost: self.migration_cost,
                 timeout: self.timeout,
                 record: None,
+                traced: 0,
             },
             plan,
         )))
@@ -139,8 +146,16 @@ impl Simulation {
         let begin = Instant::now();
         let job = self.job(plan, wanted);
         let result = simulate(&self.base, &job, &sender, &events).and_then(|outcome| {
-            self.keep(plan, wanted, &job, &outcome)
-                .map(|()| (outcome.record.command_ns(), outcome.report))
+            if let Some(to) = self.folder(plan, wanted, &job)? {
+                job::keep(&to, &self.base, &job, &outcome)?;
+                if wanted.round < self.traced {
+                    let command = recorded(job.command.clone());
+                    let traced = Job { command, ..job };
+                    let traced = simulate(&self.base, &traced, &sender, &events)?;
+                    job::write(&to.join("trace"), &whole_trace(traced.report)?)?;
+                }
+            }
+            Ok((outcome.record.command_ns(), outcome.report))
         });
         let (took_s, ops, outcome) = match result {
             Ok((ns, report)) => (ns as f64 / 1e9, ops(&report.loaded), measured(&report)),
@@ -161,22 +176,17 @@ impl Simulation {
         }
     }
 
-    fn keep(
-        &self,
-        plan: &Plan,
-        wanted: &Wanted,
-        job: &Job,
-        outcome: &job::Outcome,
-    ) -> Result<(), Error> {
+    /// Where a run is kept, if it is.
+    fn folder(&self, plan: &Plan, wanted: &Wanted, job: &Job) -> Result<Option<PathBuf>, Error> {
         let Some(to) = &self.record else {
-            return Ok(());
+            return Ok(None);
         };
         let to = to
             .join(&plan.workloads[wanted.workload].name)
             .join(folder_name(&plan.to_run()[wanted.scheduler].label))
             .join(job.seed.to_string());
         make_folder(&to)?;
-        job::keep(&to, &self.base, job, outcome)
+        Ok(Some(to))
     }
 
     /// Makes all runs of a plan, `jobs` at a time.
@@ -210,6 +220,22 @@ impl Simulation {
             broken: None,
         }
     }
+}
+
+/// The same command under the recorder.
+fn recorded(mut command: Vec<String>) -> Vec<String> {
+    command.splice(0..0, ["sh", "-c", RECORDED, "sh"].map(String::from));
+    command
+}
+
+/// What such a run printed: the trace.
+fn whole_trace(report: guest::Report) -> Result<Vec<u8>, Error> {
+    if report.status == 0 {
+        return Ok(report.stdout);
+    }
+    let said = String::from_utf8_lossy(&report.stderr);
+    let last = said.lines().next_back().unwrap_or("it said nothing");
+    Err(Error::NoTrace(last.into()))
 }
 
 /// The first CPUs, as taskset has them.
@@ -326,6 +352,23 @@ mod tests {
         assert_eq!(on_control(&all), None, "nothing to compare");
         all.baseline = 0;
         assert_eq!(on_control(&all), None, "a limit to compare with");
+    }
+
+    #[test]
+    fn a_recorded_run_is_the_same_under_the_recorder_and_gives_the_trace() {
+        let report = |status, stderr: &str| guest::Report {
+            status,
+            loaded: "disabled - 0".into(),
+            stdout: b"FLTRACE\n".to_vec(),
+            stderr: stderr.into(),
+        };
+        assert_eq!(whole_trace(report(0, "")).unwrap(), b"FLTRACE\n");
+        let failed = whole_trace(report(1, "a\nno room\n")).unwrap_err();
+        assert_eq!(failed.to_string(), "the guest made no trace: no room");
+        let words = recorded(vec!["bench/x/run".into(), "a b".into()]);
+        assert_eq!(words[0..2], ["sh", "-c"]);
+        assert!(words[2].starts_with("scx_freqlock record "));
+        assert_eq!(words[3..], ["sh", "bench/x/run", "a b"]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Output(#[from] output::Error),
+    #[error("the guest made no trace: {0}")]
+    NoTrace(String),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
 }

@@ -208,6 +208,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "A flight recorder: until Ctrl-C, then the latest 2 million events of each CPU.",
             ),
             (
+                "scx_freqlock record --dump",
+                "What the one that runs has now, in its FILE.1; it goes on.",
+            ),
+            (
+                "scx_freqlock record --overwrite --dump-on inversion,wait=10ms",
+                "The same by itself, whenever a task waits too long.",
+            ),
+            (
                 "scx_freqlock record --cpus 0-3 --events switch,wakeup -- sleep 1",
                 "A second of four CPUs.",
             ),
@@ -226,7 +234,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "scx_freqlock analyze --plot pictures make.trace",
-                "Speeds of CPUs and distributions of waits as SVG, too.",
+                "Speeds of CPUs and distributions of waits as SVG and PNG, too.",
+            ),
+            (
+                "scx_freqlock analyze --plot pictures --compared auto.json",
+                "Bars of what compare --json wrote.",
             ),
         ],
     ),

@@ -8,6 +8,7 @@ mod contexts_page;
 mod cost_command;
 mod decisions;
 mod examples;
+mod flight_recorder;
 mod generate;
 mod lab;
 mod libbpf_log;

@@ -14,9 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
-use crossbeam::channel::{bounded, Receiver};
-use freqlock::trace::format::{Cpu, End, Event, Head, Task, MAX_CPUS};
+use crossbeam::channel::{bounded, never, select, Receiver, Sender};
+use freqlock::control::dump_socket;
+use freqlock::trace::format::{Cpu, End, Event, Head, MAX_CPUS};
 use freqlock::trace::ring::{self, Mapped, Present, Rings};
+use freqlock::trace::trigger::{Trigger, Triggers};
 use freqlock::trace::writer::Writer;
 use freqlock::trace::Kind;
 use freqlock::{foreign, output, preflight, units};
@@ -27,6 +29,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use crate::child;
 use crate::decisions::{Ours, Shared, Watching};
+use crate::flight_recorder::FlightRecorder;
 use crate::libbpf_log::{self, VerifierOpts};
 
 #[allow(clippy::all, clippy::unwrap_used)]
@@ -58,9 +61,18 @@ pub struct RecordOpts {
     #[arg(long, value_name = "EVENT[,..]", value_delimiter = ',', value_parser = parse_event)]
     events: Vec<Kind>,
 
-    /// Keep the newest events where a buffer is full, and write when it ends
+    /// Keep the newest events where a buffer is full, and write when it ends, or is told to
     #[arg(long)]
     overwrite: bool,
+
+    /// Have the one that runs with --overwrite write what it has now: to its FILE.1, then FILE.2
+    #[arg(long, exclusive = true)]
+    dump: bool,
+
+    /// Write what there is by itself as well, once in 10 s and 100 times at most: after a priority
+    /// inversion (`inversion`), or after a wait for a CPU (`wait=10ms`)
+    #[arg(long, value_name = "REASON[,..]", value_delimiter = ',', requires = "overwrite", value_parser = Trigger::parse)]
+    dump_on: Vec<Trigger>,
 
     #[command(flatten)]
     verifier: VerifierOpts,
@@ -110,6 +122,10 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Records, and returns the exit status of the command.
 pub fn run(opts: &RecordOpts) -> Result<u8> {
+    if opts.dump {
+        output::say(dump_socket::dump(dump_socket::SOCKET.as_ref())?);
+        return Ok(0);
+    }
     preflight::bpf()?;
     let online = child::online_cpus()?;
     let cpus: Vec<usize> = match &opts.cpus {
@@ -139,6 +155,13 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     if let (None, Some(kind)) = (&ours, Kind::ours().find(|kind| wanted.contains(kind))) {
         bail!(
             "only scx_freqlock of this version has `{}`: start it first, or leave that out of --events",
+            kind.name()
+        );
+    }
+    let needs = opts.dump_on.iter().flat_map(|trigger| trigger.needs());
+    if let Some(kind) = needs.into_iter().find(|kind| !wanted.contains(kind)) {
+        bail!(
+            "--dump-on needs `{}`, which is not recorded: add that to --events, or start scx_freqlock first",
             kind.name()
         );
     }
@@ -211,60 +234,117 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     let tasks = present(&skel)?;
     let head = describe(opts, &cpus, &wanted, &tasks, begin_ns);
     let cannot = || format!("cannot write {}", foreign::path(&opts.output));
-    let writer = Writer::new(BufWriter::new(file), &head).with_context(cannot)?;
-    let mut recording = Recording {
-        writer,
-        cpus: &cpus,
-        lost: vec![0; cpus.len()],
-        end: End::default(),
-        events: 0,
+    let counted = |end_ns, watching: Option<&Watching>| {
+        let bss = skel.maps.bss_data.as_deref();
+        let bss = bss.context("the recorder has no .bss")?;
+        Ok::<_, anyhow::Error>(End {
+            end_ns,
+            elsewhere: bss.lost_elsewhere + watching.map_or(0, Watching::lost_elsewhere),
+            recursion: recursion(&skel, watching),
+            ..End::default()
+        })
     };
-
+    let mut to = match opts.overwrite {
+        false => {
+            let writer = Writer::new(BufWriter::new(file), &head).with_context(cannot)?;
+            To::File(Recording {
+                writer,
+                cpus: &cpus,
+                lost: vec![0; cpus.len()],
+                end: End::default(),
+                events: 0,
+            })
+        }
+        true => {
+            let triggers = Triggers::new(opts.dump_on.clone(), &tasks);
+            let recorder = FlightRecorder::start(&opts.output, &cpus, head, triggers)?;
+            To::Buffers(Box::new(recorder), file)
+        }
+    };
+    let asked = to.asked();
     let ended = start(opts)?;
     let status = loop {
-        if let Ok(status) = ended.recv_timeout(LOOK) {
-            break status?;
+        let mut request = None;
+        select! {
+            recv(ended) -> status => break status.context("nothing ends the recording")??,
+            recv(asked) -> from => request = from.ok(),
+            default(LOOK) => {}
         }
-        if !opts.overwrite && rings.is_half_full() {
-            recording.take(&mut rings, false).with_context(cannot)?;
+        match &mut to {
+            To::File(recording) if rings.is_half_full() => {
+                recording.take(&mut rings, false).with_context(cannot)?;
+            }
+            To::File(_) => {}
+            To::Buffers(recorder, _) => {
+                let reason = recorder.look(&mut rings);
+                if request.is_some() || reason.is_some() {
+                    let end = counted(now()?, watching.as_ref())?;
+                    recorder.dump(&rings, present(&skel)?, end, request, reason);
+                }
+            }
         }
     };
-    let missed = recursion(&skel, watching.as_ref());
+    let end = counted(0, watching.as_ref())?;
     if let Some(watching) = &mut watching {
         watching.stop();
     }
     skel.links = skel::RecordLinks::default();
     // What comes after is packed, not recorded: it is no time in which CPUs were idle.
-    recording.end.end_ns = now()?;
+    let end = End {
+        end_ns: now()?,
+        ..end
+    };
     // Programs that had begun come to their end: none takes a millisecond.
     std::thread::sleep(LOOK);
-    recording.take(&mut rings, true).with_context(cannot)?;
-    let bss = skel
-        .maps
-        .bss_data
-        .as_deref()
-        .context("the recorder has no .bss")?;
-    let of_ours = watching.as_ref().map_or(0, Watching::lost_elsewhere);
-    let elsewhere = bss.lost_elsewhere + of_ours;
-    recording.end.elsewhere = elsewhere;
-    recording.end.recursion = missed;
-    let (events, lost) = (recording.events, recording.all_lost());
-    let to = recording.writer.end(&recording.end).with_context(cannot)?;
-    to.into_inner()
-        .map_err(|error| error.into_error())
-        .and_then(|file| file.sync_all())
-        .or_else(|error| match error.kind() {
-            // Of what cannot be synchronised, as a pipe.
-            std::io::ErrorKind::InvalidInput => Ok(()),
-            _ => Err(error),
-        })
-        .with_context(cannot)?;
+    let missed = end.elsewhere + end.recursion;
+    let (events, lost, written) = match to {
+        To::File(mut recording) => {
+            recording.take(&mut rings, true).with_context(cannot)?;
+            let (events, lost) = (recording.events, recording.lost.iter().sum::<u64>());
+            (events, lost + missed, recording.end(end))
+        }
+        To::Buffers(recorder, file) => {
+            let flight = recorder.flight(&rings, present(&skel)?);
+            let written = flight.write(BufWriter::new(file), end);
+            recorder.say_how_often();
+            (flight.events(), missed, written)
+        }
+    };
+    finish(written.with_context(cannot)?).with_context(cannot)?;
     let elapsed = units::time(u64::try_from(begin.elapsed().as_nanos())?);
     output::say(format_args!(
         "{events} events of {buffers} CPUs in {elapsed} are in {}, {lost} were lost",
         foreign::path(&opts.output)
     ));
     Ok(status)
+}
+
+/// Where events go.
+enum To<'a> {
+    /// As they come.
+    File(Recording<'a>),
+    /// They stay where they are until the end, when they go to the file.
+    Buffers(Box<FlightRecorder<'a>>, File),
+}
+
+impl To<'_> {
+    /// Those who want what there is.
+    fn asked(&self) -> Receiver<Sender<dump_socket::Answer>> {
+        match self {
+            Self::File(_) => never(),
+            Self::Buffers(recorder, _) => recorder.asked(),
+        }
+    }
+}
+
+/// Sees to it that all of it is on the disk.
+fn finish(to: BufWriter<File>) -> std::io::Result<()> {
+    let file = to.into_inner().map_err(|error| error.into_error())?;
+    file.sync_all().or_else(|error| match error.kind() {
+        // Of what cannot be synchronised, as a pipe.
+        std::io::ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// What goes to the file.
@@ -297,15 +377,14 @@ impl Recording<'_> {
             if all && taken.lost > 0 {
                 self.end.lost.push((cpu, taken.lost));
             }
-            if taken.overwritten > 0 {
-                self.end.overwritten.push((cpu, taken.overwritten));
-            }
         }
         Ok(())
     }
 
-    fn all_lost(&self) -> u64 {
-        self.lost.iter().sum::<u64>() + self.end.elsewhere + self.end.recursion
+    /// `end`: but for what is counted by CPU.
+    fn end(self, end: End) -> std::io::Result<BufWriter<File>> {
+        let lost = self.end.lost;
+        self.writer.end(&End { lost, ..end })
     }
 }
 
@@ -412,11 +491,6 @@ fn describe(
         khz: number(id, "cpufreq/scaling_cur_freq"),
         running: Some(runs_on(id)),
     };
-    let task = |task: &Present| Task {
-        pid: task.pid,
-        tgid: task.tgid,
-        name: task.name.clone(),
-    };
     let names = |kinds: &mut dyn Iterator<Item = Kind>| kinds.map(|k| k.name().into()).collect();
     Head {
         clock: "CLOCK_MONOTONIC".into(),
@@ -428,7 +502,7 @@ fn describe(
         events: names(&mut <Kind as clap::ValueEnum>::value_variants().iter().copied()),
         wanted: names(&mut wanted.iter().copied()),
         cpus: cpus.iter().map(|id| cpu(*id)).collect(),
-        tasks: tasks.iter().map(task).collect(),
+        tasks: tasks.iter().map(Present::task).collect(),
     }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Draws, with plotters: CPUs as lanes over time, and distributions as curves.
 
+use super::picture::{Area, Drawing, Outcome};
 use super::speeds::{Part, Speeds};
 use crate::units;
 use hdrhistogram::Histogram;
 use plotters::prelude::*;
-use std::error::Error;
 
 const WIDTH: u32 = 1200;
 const LANE: u32 = 40;
@@ -14,8 +14,6 @@ const AROUND: u32 = 100;
 const CURVES: (u32, u32) = (900, 560);
 /// Points of a curve that lie nearer to each other than this are one.
 const NEAR: (f64, f64) = (1.01, 0.1);
-
-type Drawn = Result<Option<String>, Box<dyn Error>>;
 
 /// From blue, the slowest, to red; pale where idle.
 fn colour(speed: f64, busy: f64) -> RGBColor {
@@ -35,59 +33,65 @@ fn seen(part: &Part) -> Option<(u32, u32)> {
 }
 
 /// Each CPU as a lane, as high and as red as it was fast; nothing where nothing was recorded.
-pub fn lanes(speeds: &Speeds, title: &str) -> Drawn {
-    let lanes = speeds.lanes();
-    let (count, length) = (lanes.len(), speeds.length());
-    if count == 0 || length == 0 {
-        return Ok(None);
+pub struct Lanes<'a> {
+    pub speeds: &'a Speeds,
+    pub title: String,
+}
+
+impl Drawing for Lanes<'_> {
+    fn size(&self) -> Option<(u32, u32)> {
+        let count = self.speeds.lanes().len() as u32;
+        (count > 0 && self.speeds.length() > 0).then_some((WIDTH, AROUND + LANE * count))
     }
-    let mut out = String::new();
-    let area = SVGBackend::with_string(&mut out, (WIDTH, AROUND + LANE * count as u32))
-        .into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(title, ("sans-serif", 16))
-        .margin(8)
-        .x_label_area_size(36)
-        .y_label_area_size(70)
-        .build_cartesian_2d(0.0..length as f64, 0.0..count as f64)?;
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .disable_y_axis()
-        .x_desc("time")
-        .x_label_formatter(&|ns| units::time(*ns as u64))
-        .light_line_style(WHITE)
-        .draw()?;
-    for (at, (id, parts)) in lanes.enumerate() {
-        let base = (count - 1 - at) as f64;
-        let mut from = 0;
-        // Parts that look alike are drawn as one.
-        for alike in parts.chunk_by(|a, b| seen(a) == seen(b)) {
-            let to = from + alike.len() as u64;
-            let (left, right) = (from * speeds.width(), to * speeds.width());
-            from = to;
-            let Some((speed, busy)) = seen(&alike[0]) else {
-                continue;
-            };
-            let (speed, busy) = (f64::from(speed) / 100.0, f64::from(busy) / 100.0);
-            let corners = [
-                (left as f64, base),
-                (right.min(length) as f64, base + 0.9 * speed),
-            ];
-            chart.draw_series([Rectangle::new(corners, colour(speed, busy).filled())])?;
+
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Outcome
+    where
+        B::ErrorType: 'static,
+    {
+        let speeds = self.speeds;
+        let lanes = speeds.lanes();
+        let (count, length) = (lanes.len(), speeds.length());
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, ("sans-serif", 16))
+            .margin(8)
+            .x_label_area_size(36)
+            .y_label_area_size(70)
+            .build_cartesian_2d(0.0..length as f64, 0.0..count as f64)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .x_desc("time")
+            .x_label_formatter(&|ns| units::time(*ns as u64))
+            .light_line_style(WHITE)
+            .draw()?;
+        for (at, (id, parts)) in lanes.enumerate() {
+            let base = (count - 1 - at) as f64;
+            let mut from = 0;
+            // Parts that look alike are drawn as one.
+            for alike in parts.chunk_by(|a, b| seen(a) == seen(b)) {
+                let to = from + alike.len() as u64;
+                let (left, right) = (from * speeds.width(), to * speeds.width());
+                from = to;
+                let Some((speed, busy)) = seen(&alike[0]) else {
+                    continue;
+                };
+                let (speed, busy) = (f64::from(speed) / 100.0, f64::from(busy) / 100.0);
+                let corners = [
+                    (left as f64, base),
+                    (right.min(length) as f64, base + 0.9 * speed),
+                ];
+                chart.draw_series([Rectangle::new(corners, colour(speed, busy).filled())])?;
+            }
+            let (_, y) = chart.backend_coord(&(0.0, base + 0.5));
+            area.draw(&Text::new(
+                format!("CPU {id}"),
+                (14, y - 7),
+                ("sans-serif", 14),
+            ))?;
         }
-        let (_, y) = chart.backend_coord(&(0.0, base + 0.5));
-        area.draw(&Text::new(
-            format!("CPU {id}"),
-            (14, y - 7),
-            ("sans-serif", 14),
-        ))?;
+        Ok(())
     }
-    area.present()?;
-    drop(chart);
-    drop(area);
-    Ok(Some(out))
 }
 
 /// How large a share of waits was over after which time.
@@ -127,52 +131,57 @@ impl<'a> Curve<'a> {
 }
 
 /// Curves over time, which is logarithmic.
-pub fn curves(curves: &[Curve], title: &str) -> Drawn {
-    const SPARE: f64 = 1.25;
-    let times = || curves.iter().flat_map(|curve| &curve.points);
-    let least = times().map(|(ns, _)| *ns).fold(f64::INFINITY, f64::min);
-    let most = times().map(|(ns, _)| *ns).fold(0.0, f64::max);
-    if most == 0.0 {
-        return Ok(None);
+pub struct Curves<'a> {
+    pub curves: Vec<Curve<'a>>,
+    pub title: String,
+}
+
+impl Drawing for Curves<'_> {
+    fn size(&self) -> Option<(u32, u32)> {
+        (!self.curves.is_empty()).then_some(CURVES)
     }
-    let mut out = String::new();
-    let area = SVGBackend::with_string(&mut out, CURVES).into_drawing_area();
-    area.fill(&WHITE)?;
-    // A decade at least: its ends are where the axis has its numbers.
-    let x = (least / SPARE..most.max(least * 10.0) * SPARE).log_scale();
-    let mut chart = ChartBuilder::on(&area)
-        .caption(title, ("sans-serif", 16))
-        .margin(10)
-        .x_label_area_size(40)
-        .y_label_area_size(60)
-        .build_cartesian_2d(x, 0.0..100.0)?;
-    chart
-        .configure_mesh()
-        .x_desc("over after")
-        .x_label_formatter(&|ns| units::time(*ns as u64))
-        .y_desc("per cent of all")
-        .light_line_style(WHITE)
-        .draw()?;
-    for (at, curve) in curves.iter().enumerate() {
-        let colour = Palette99::pick(at).to_rgba();
+
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Outcome
+    where
+        B::ErrorType: 'static,
+    {
+        const SPARE: f64 = 1.25;
+        let times = || self.curves.iter().flat_map(|curve| &curve.points);
+        let least = times().map(|(ns, _)| *ns).fold(f64::INFINITY, f64::min);
+        let most = times().map(|(ns, _)| *ns).fold(0.0, f64::max);
+        // A decade at least: its ends are where the axis has its numbers.
+        let x = (least / SPARE..most.max(least * 10.0) * SPARE).log_scale();
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, ("sans-serif", 16))
+            .margin(10)
+            .x_label_area_size(40)
+            .y_label_area_size(60)
+            .build_cartesian_2d(x, 0.0..100.0)?;
         chart
-            .draw_series(LineSeries::new(
-                curve.points.iter().copied(),
-                colour.stroke_width(2),
-            ))?
-            .label(format!("{}: {}", curve.name, curve.count))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+            .configure_mesh()
+            .x_desc("over after")
+            .x_label_formatter(&|ns| units::time(*ns as u64))
+            .y_desc("per cent of all")
+            .light_line_style(WHITE)
+            .draw()?;
+        for (at, curve) in self.curves.iter().enumerate() {
+            let colour = Palette99::pick(at).to_rgba();
+            chart
+                .draw_series(LineSeries::new(
+                    curve.points.iter().copied(),
+                    colour.stroke_width(2),
+                ))?
+                .label(format!("{}: {}", curve.name, curve.count))
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .border_style(BLACK)
+            .background_style(WHITE)
+            .draw()?;
+        Ok(())
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .draw()?;
-    area.present()?;
-    drop(chart);
-    drop(area);
-    Ok(Some(out))
 }
 
 #[cfg(test)]

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Pictures of a trace, as SVG: `scx_freqlock analyze --plot`.
+//! Pictures of a trace, as SVG and PNG: `scx_freqlock analyze --plot`.
 //!
+//! - `picture`: what can be drawn, as both.
+//! - `raster`: what plotters draws on, for PNG.
+//! - `bars`: the ratios of a comparison.
 //! - `speeds`: how fast and how busy each CPU was, by parts of the time.
 //! - `draw`: these as lanes, and distributions of waits as curves.
 
+pub mod bars;
 mod draw;
+mod picture;
+mod raster;
 mod speeds;
 
 use super::analysis::Analysis;
 use super::format::Head;
 use crate::foreign;
-use draw::Curve;
+use draw::{Curve, Curves, Lanes};
 use hdrhistogram::Histogram;
+pub use picture::{Error, Picture};
 pub use speeds::Speeds;
-
-/// Why there is no picture.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot draw: {0}")]
-pub struct Error(String);
-
-/// A picture.
-#[derive(Debug)]
-pub struct Picture {
-    /// The file that it is for.
-    pub name: &'static str,
-    /// Its text.
-    pub svg: String,
-}
 
 /// Those that there is something to see in.
 pub fn pictures(analysis: &Analysis, speeds: &Speeds) -> Result<Vec<Picture>, Error> {
@@ -35,23 +28,27 @@ pub fn pictures(analysis: &Analysis, speeds: &Speeds) -> Result<Vec<Picture>, Er
         true => "speed of CPUs, pale where idle",
         false => "CPUs, pale where idle; their speeds are not known",
     };
-    let mut pictures = Vec::new();
-    let mut add = |name, drawn: Result<Option<String>, Box<dyn std::error::Error>>| {
-        let svg = drawn.map_err(|why| Error(why.to_string()))?;
-        pictures.extend(svg.map(|svg| Picture { name, svg }));
-        Ok(())
+    let lanes = Lanes {
+        speeds,
+        title: format!("{of}: {what}"),
     };
-    add("speeds.svg", draw::lanes(speeds, &format!("{of}: {what}")))?;
-    let waits = [
-        ("from wake-up to run", &analysis.wake_waits),
-        ("from preemption to run", &analysis.preempted_waits),
+    let waits = Curves {
+        curves: curves(&[
+            ("from wake-up to run", &analysis.wake_waits),
+            ("from preemption to run", &analysis.preempted_waits),
+        ]),
+        title: format!("{of}: waits for a CPU"),
+    };
+    let locks = Curves {
+        curves: curves(&[("from wait to handoff", &analysis.decisions.lock_waits)]),
+        title: format!("{of}: waits for locks"),
+    };
+    let all = [
+        Picture::of("speeds", &lanes)?,
+        Picture::of("waits", &waits)?,
+        Picture::of("locks", &locks)?,
     ];
-    let title = format!("{of}: waits for a CPU");
-    add("waits.svg", draw::curves(&curves(&waits), &title))?;
-    let waits = [("from wait to handoff", &analysis.decisions.lock_waits)];
-    let title = format!("{of}: waits for locks");
-    add("locks.svg", draw::curves(&curves(&waits), &title))?;
-    Ok(pictures)
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// Where and under which scheduler it was recorded.

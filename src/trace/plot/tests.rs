@@ -129,10 +129,11 @@ fn pictures_have_what_was_measured_and_no_markup_of_others() {
     speeds.finish(end_ns);
     let pictures = pictures(&analysis, &speeds).unwrap();
     let names: Vec<_> = pictures.iter().map(|picture| picture.name).collect();
-    assert_eq!(names, ["speeds.svg", "waits.svg"]);
+    assert_eq!(names, ["speeds", "waits"]);
     for picture in &pictures {
         assert!(picture.svg.starts_with("<svg") && picture.svg.trim_end().ends_with("</svg>"));
         assert!(!picture.svg.contains("<script") && !picture.svg.contains("<img"));
+        assert!(picture.png.starts_with(b"\x89PNG\r\n\x1a\n"));
     }
     // One wait, of 500 us.
     for (at, part) in [

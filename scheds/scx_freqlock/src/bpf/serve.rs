@@ -58,7 +58,7 @@ impl Scheduler<'_> {
         while !signalled && reload.is_none() && !self.exited() {
             if let Some(settings) = &learned.settings {
                 page.follow(&mut self.skel, settings.tunables().cpus_ms);
-                speeds.follow(&mut self.skel, settings.tunables().speeds_ms);
+                speeds.follow(&self.skel, settings.tunables().speeds_ms);
             }
             let next = learned.settings.as_ref().and_then(|s| s.next_trial());
             let trial = next.map_or_else(never, at);
@@ -86,7 +86,7 @@ impl Scheduler<'_> {
                     }
                 }
                 recv(page.due) -> _ => page.publish(&mut self.skel),
-                recv(speeds.due) -> _ => speeds.publish(&mut self.skel),
+                recv(speeds.due) -> _ => speeds.publish(&self.skel),
                 recv(trial) -> _ => {
                     let settings = learned.settings.as_mut().context("no settings")?;
                     trials::step(&mut self.skel, settings)?;

@@ -81,5 +81,5 @@ pub(crate) fn is_nearer_to_most(speed: u32, least: u32, most: u32) -> bool {
 }
 
 #[cfg(test)]
-#[path = "present/tests.rs"]
-pub(crate) mod tests;
+#[path = "present/page_tests.rs"]
+pub(crate) mod page_tests;

@@ -147,7 +147,7 @@ pub fn speed_source() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::present::tests::{page, LONG};
+    use crate::present::page_tests::{page, LONG};
     use proptest::prelude::*;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;

@@ -6,7 +6,7 @@ use super::hotplug::Change;
 use super::load::{Learned, Scheduler};
 use super::neighbours::CpusPage;
 use super::rings::{self, Rings, Watch};
-use super::speeds::Speeds;
+use super::speeds_writer::Speeds;
 use super::{rules, trials};
 use crate::opts::VERSION;
 use crate::signals::Signals;

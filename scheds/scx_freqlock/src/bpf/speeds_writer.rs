@@ -6,7 +6,7 @@ use super::answers::look_at_cpus;
 use super::skel::BpfSkel;
 use anyhow::Result;
 use crossbeam::channel::{never, tick, Receiver};
-use freqlock::speeds::{SpeedsPage, PATH};
+use freqlock::speeds_page::{SpeedsPage, PATH};
 use log::warn;
 use std::path::Path;
 use std::time::{Duration, Instant};

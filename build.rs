@@ -39,6 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     scx_cargo::BpfBuilder::new()?
         .enable_intf("lib/cpus_page.h", "cpus_page.rs")
         .build()?;
+    scx_cargo::BpfBuilder::new()?
+        .enable_intf("lib/speeds_page.h", "speeds_page.rs")
+        .build()?;
     println!("cargo:rerun-if-changed=bpf/knobs.h");
     println!("cargo:rerun-if-changed=bpf/stats.h");
     println!("cargo:rerun-if-changed=bpf/taskstats.h");

@@ -26,15 +26,18 @@ make_scratch() {
 
 # compile [SOURCE [OPTION...]]: builds NAME.c of this workload, or another's
 # source, with further options for the compiler. Linked statically, so that where
-# it runs needs no library, and renamed into place, so that a run never sees half
-# of it.
+# it runs needs no library, unless `linking` is dynamic, for one to replace libc's
+# locks; and renamed into place, so that a run never sees half of it.
+linking=static
 compile() {
     local program=$kept/$workload source=${1:-$bench_dir/$workload.c} cc=${CC:-gcc} new messages
+    local -a link=()
+    [[ $linking == dynamic ]] || link=(-static)
     [[ -x $program && -z $(find "$source" "$root"/bench/*.h "${BASH_SOURCE[0]}" -newer "$program") ]] && return 0
     have "$cc" || die "$cc is missing: run scripts/setup bench"
     mkdir -p "$kept" || die "cannot write $kept: set XDG_CACHE_HOME to a folder that can be written"
     new=$(mktemp "$program.XXXXXX")
-    if ! messages=$("$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -static -o "$new" "$source" "${@:2}" 2>&1); then
+    if ! messages=$("$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -pthread "${link[@]}" -I "$root/lib" -o "$new" "$source" "${@:2}" 2>&1); then
         rm -f "$new"
         printf '%s\n' "$messages" >&2
         die "cannot build $source: $cc's messages are above (a static libc is in Debian's libc6-dev)"
@@ -47,6 +50,13 @@ compile() {
 compiled() {
     [[ -x $kept/$workload ]] || die "not prepared: run bench/$workload/prepare first"
     echo "$kept/$workload"
+}
+
+# freqlock-run, which replaces libc's locks; FREQLOCK_RUN names another.
+freqlock_run() {
+    local program=${FREQLOCK_RUN:-$root/target/release/freqlock-run}
+    [[ -x $program ]] || die "$program is missing: run cargo build --release --workspace"
+    echo "$program"
 }
 
 # number NAME VALUE: VALUE is a whole number above 0.

@@ -82,6 +82,7 @@ KNOB(pi_bandwidth, "0..1024", 512, 0, 1024, task, "Largest share of a CPU that a
 KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and report priority inversions")
 KNOB(inversion_us, "us", 1000, 0, 10000000, live, "Priority inversions that last this long are reported one by one; all of them are counted")
 KNOB(cpus_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
+KNOB(speeds_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs' present speeds is written, by which the locks of libfreqlock know which CPUs are fast (lib/speeds_page.h); 0 for never")
 
 /* Trying modes (src/adapt). */
 KNOB(adapt, "0..1", 0, 0, 1, start, "Try other modes in short slots, in each context that sets none, and keep those in which its tasks get their work done sooner")

@@ -40,6 +40,7 @@ pub mod predictions;
 pub mod preflight;
 pub mod raw;
 pub mod settings;
+pub mod speeds_page;
 pub mod spelling;
 pub mod stats;
 #[cfg(test)]

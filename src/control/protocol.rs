@@ -3,6 +3,7 @@
 
 use crate::adapt::Status;
 use crate::context::Explained;
+use crate::knobs::Tunables;
 use crate::settings::Assignment;
 use crate::units::utc;
 use serde::{Deserialize, Serialize};
@@ -131,7 +132,25 @@ pub enum Error {
     /// A page of CPUs to count on, with --partial.
     #[error("cpus_ms has no meaning with --partial: what others leave of the CPUs is not seen")]
     UnseenNeighbours,
+    /// A page of speeds, with --partial.
+    #[error(
+        "speeds_ms has no meaning with --partial: what other tasks do to a CPU's speed is not seen"
+    )]
+    UnseenSpeeds,
     /// Of no such number, or of another scheduling class.
     #[error("there is no task {0}, or none that scx_freqlock schedules")]
     NoTask(u32),
+}
+
+impl Error {
+    /// Why these values of knobs do not go together; none if they do.
+    pub fn of(tunables: &Tunables) -> Option<Self> {
+        if tunables.partial == 0 {
+            None
+        } else if tunables.cpus_ms != 0 {
+            Some(Self::UnseenNeighbours)
+        } else {
+            (tunables.speeds_ms != 0).then_some(Self::UnseenSpeeds)
+        }
+    }
 }

@@ -245,8 +245,8 @@ impl Settings {
                 });
             }
         }
-        if tunables.partial != 0 && tunables.cpus_ms != 0 {
-            return Err(Error::UnseenNeighbours.into());
+        if let Some(error) = Error::of(&tunables) {
+            return Err(error.into());
         }
         self.tunables = tunables;
         self.contexts.touch();

@@ -21,6 +21,7 @@ spinner=$loads/spinner
 figures=$loads/figures
 terminal=$loads/terminal
 cpus=$loads/cpus
+speeds=$loads/speeds
 hostile=$loads/hostile
 churn=$loads/churn
 gaps=$loads/gaps

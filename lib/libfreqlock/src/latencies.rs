@@ -6,7 +6,7 @@
 //! lines. A part has a histogram for each kind of latency, of threads on big CPUs and of those on
 //! little ones: 32 buckets for each power of two, so a bucket is at most 1/32 wide of what it has.
 
-use crate::os;
+use crate::os::{self, Access};
 use crate::speed::on_big_cpu;
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -86,7 +86,7 @@ pub fn count_in(path: &CStr) -> bool {
 }
 
 fn map(path: &CStr) -> Option<*mut Area> {
-    let area = os::map_file(path, size_of::<Area>())?.cast::<Area>();
+    let area = os::map_file(path, size_of::<Area>(), Access::ReadAndWrite)?.cast::<Area>();
     // SAFETY: as large, all atomic, and any bytes are one.
     if unsafe { &*area }.magic.load(Relaxed) == MAGIC {
         return Some(area);
@@ -177,7 +177,8 @@ impl Latencies {
         file.set_len(0)?;
         file.set_len(size_of::<Area>() as u64)?;
         let name = CString::new(path.as_os_str().as_bytes())?;
-        let area = os::map_file(&name, size_of::<Area>()).ok_or_else(io::Error::last_os_error)?;
+        let area = os::map_file(&name, size_of::<Area>(), Access::ReadAndWrite)
+            .ok_or_else(io::Error::last_os_error)?;
         let area = area.cast::<Area>();
         // SAFETY: as large, all atomic, and any bytes are one.
         unsafe { &*area }.magic.store(MAGIC, Relaxed);

@@ -15,6 +15,7 @@ pub mod latencies;
 mod limits;
 mod lock;
 mod os;
+mod present;
 mod queue;
 mod reorderable;
 mod slice;

@@ -138,22 +138,32 @@ pub(crate) unsafe fn free<T>(at: *mut T) {
     });
 }
 
-/// The first `len` bytes of a file, shared with whoever else has them mapped. None: it cannot be written, or is
-/// shorter. Allocates nothing.
-pub(crate) fn map_file(path: &CStr, len: usize) -> Option<*mut u8> {
+/// What a file is mapped for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    ReadAndWrite,
+}
+
+/// The first `len` bytes of a file, shared with whoever else has them mapped. None: it cannot be opened for
+/// that, or is shorter. Allocates nothing.
+pub(crate) fn map_file(path: &CStr, len: usize, access: Access) -> Option<*mut u8> {
+    let (flags, protection) = match access {
+        Access::Read => (libc::O_RDONLY, libc::PROT_READ),
+        Access::ReadAndWrite => (libc::O_RDWR, libc::PROT_READ | libc::PROT_WRITE),
+    };
     let mut at = libc::MAP_FAILED;
     keep_errno(|| {
         // SAFETY: path ends with a zero.
-        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
         if fd < 0 {
             return;
         }
         // SAFETY: lseek() touches no memory, and the descriptor is ours.
         let size = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
         if usize::try_from(size).is_ok_and(|size| size >= len) {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: a new mapping.
-            at = unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, fd, 0) };
+            at = unsafe { libc::mmap(ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
         }
         // SAFETY: opened above.
         unsafe { libc::close(fd) };

@@ -14,6 +14,10 @@
 //! that, and gets the lock next. Nobody but the head can be passed by, so a waiter waits for the
 //! holds of those before it, and `PATIENCE` and a hold for each of them, at most.
 //!
+//! A head that is awake and does not run keeps all others from the lock. So whoever waits behind it and sees
+//! the lock unused sleeps, and whoever releases a lock whose head is being woken yields: either may
+//! have the CPU that the head waits for.
+//!
 //! The first 20 bytes are laid out as glibc's mutexes are, on whose words schedulers and
 //! debuggers find the holder: a head that sleeps does so for the value 2, the owner's TID stands
 //! 8 bytes behind it. scx_freqlock lets that one inherit what its waiter has.
@@ -37,6 +41,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// For how long others may pass by a head that sleeps.
 pub(crate) const PATIENCE: u64 = 1_000_000;
+
+/// A lock that is unused at so many looks, SPIN_LEAST apart, is left so by a head that does not run.
+const UNUSED_LOOKS: u32 = 5;
 
 // Of the word. What glibc's mutexes have are the first three.
 const FREE: u32 = 0;
@@ -301,8 +308,11 @@ impl Queue {
                 .compare_exchange(word, to, Release, Relaxed)
                 .is_ok()
             {
-                if word == HELD_ASLEEP {
-                    os::futex_wake(address, 1);
+                match word {
+                    HELD_ASLEEP => os::futex_wake(address, 1),
+                    // The head may be behind this thread on its CPU, and all others behind the head.
+                    HELD_WAKING => os::yield_now(),
+                    _ => (),
                 }
                 return;
             }
@@ -343,11 +353,15 @@ impl Node {
     /// Waits until it is the head. A head that sleeps says that the holder does not run, or
     /// holds the lock for long. False: the deadline came first, and the node is the queue's.
     fn wait(&self, queue: &Queue, deadline: Option<&Deadline>) -> bool {
+        let mut unused = 0;
         for _ in 0..QUEUE_SPINS {
             if spin_for(SPIN_LEAST, || self.state.load(Acquire) == HEAD) {
                 return true;
             }
-            if queue.word.load(Relaxed) == HELD_ASLEEP {
+            let word = queue.word.load(Relaxed);
+            unused = if is_free(word) { unused + 1 } else { 0 };
+            // With an unused lock the head does not run: it may be behind this thread on its CPU.
+            if word == HELD_ASLEEP || unused == UNUSED_LOOKS {
                 break;
             }
         }

@@ -2,11 +2,13 @@
 //! Who is big: whether a thread is on a fast CPU.
 
 use crate::os;
+use crate::present::{is_nearer_to_most, Present, PAGE};
+use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Something that says how fast CPUs are: relative numbers by CPU, none if it says nothing.
+/// Something that says how fast CPUs can be: relative numbers by CPU, none if it says nothing.
 struct Source {
     name: &'static str,
     read: fn(&Path) -> Option<Vec<u32>>,
@@ -44,10 +46,9 @@ impl Speeds {
                 is_big: Vec::new(),
             };
         }
-        // Nearer to the fastest than to the slowest one.
         let is_big = speeds
             .iter()
-            .map(|&speed| u64::from(speed) * 2 >= u64::from(least) + u64::from(most))
+            .map(|&speed| is_nearer_to_most(speed, least, most))
             .collect();
         Speeds { source, is_big }
     }
@@ -98,27 +99,58 @@ fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// Read once, when the first thread has to wait for a lock.
-fn speeds() -> &'static Speeds {
-    static SPEEDS: OnceLock<Speeds> = OnceLock::new();
-    SPEEDS.get_or_init(|| Speeds::read(Path::new("/")))
+/// All that there is to ask.
+struct Sources {
+    /// The scheduler's page, if there is one.
+    present: Option<Present>,
+    speeds: Speeds,
 }
 
-/// True if the CPU that the thread is on is a big one, also where all are alike or nothing is known.
+impl Sources {
+    fn find(page: &CStr, root: &Path) -> Sources {
+        Sources {
+            present: Present::open(page),
+            speeds: Speeds::read(root),
+        }
+    }
+
+    fn is_big(&self, cpu: usize) -> bool {
+        let now = self.present.as_ref().and_then(|page| page.is_big(cpu));
+        now.unwrap_or_else(|| self.speeds.is_big.get(cpu).copied().unwrap_or(true))
+    }
+
+    fn name(&self) -> &'static str {
+        match &self.present {
+            Some(page) if page.is_fresh() => "present speeds",
+            _ => self.speeds.source,
+        }
+    }
+}
+
+/// Found once, when the first thread has to wait for a lock.
+fn sources() -> &'static Sources {
+    static SOURCES: OnceLock<Sources> = OnceLock::new();
+    SOURCES.get_or_init(|| Sources::find(PAGE, Path::new("/")))
+}
+
+/// True if the CPU that the thread is on is a big one, also where all are alike or nothing is known:
+/// at present where scx_freqlock writes its page of speeds, else by what the CPU is.
 pub fn on_big_cpu() -> bool {
-    let is_big = &speeds().is_big;
-    is_big.is_empty() || is_big.get(os::cpu()).copied().unwrap_or(true)
+    sources().is_big(os::cpu())
 }
 
-/// What says which CPUs are big: `cpu_capacity`, `hybrid types` or `all equal`.
+/// What says which CPUs are big: `present speeds`, `cpu_capacity`, `hybrid types` or `all equal`.
 pub fn speed_source() -> &'static str {
-    speeds().source
+    sources().name()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::present::page_tests::{page, LONG};
     use proptest::prelude::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
 
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -181,6 +213,33 @@ mod tests {
         ] {
             assert!(Speeds::read(root.path()).is_big.is_empty());
         }
+    }
+
+    #[test]
+    fn what_a_cpu_is_counts_where_nobody_says_how_fast_it_is_now() {
+        let root = capacity(&[250, 1024]);
+        let sources = Sources::find(c"/nonexistent/speeds", root.path());
+        assert_eq!(sources.name(), "cpu_capacity");
+        assert_eq!(
+            [0, 1, 2].map(|cpu| sources.is_big(cpu)),
+            [false, true, true]
+        );
+    }
+
+    #[test]
+    fn what_a_cpu_does_now_counts_before_what_it_is() {
+        let (root, folder) = (capacity(&[250, 1024, 1024]), tempfile::tempdir().unwrap());
+        let at = page(folder.path(), LONG, &[1024, 300]);
+        let at = CString::new(at.as_os_str().as_bytes()).unwrap();
+        let sources = Sources::find(&at, root.path());
+        assert_eq!(sources.name(), "present speeds");
+        assert_eq!(
+            [0, 1, 2].map(|cpu| sources.is_big(cpu)),
+            [true, false, true]
+        );
+        page(folder.path(), 0, &[1024, 300]);
+        assert_eq!(sources.name(), "cpu_capacity");
+        assert_eq!([0, 1].map(|cpu| sources.is_big(cpu)), [false, true]);
     }
 
     proptest! {

@@ -322,8 +322,7 @@ impl Opts {
             let what = "--adapt requires --telemetry";
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }
-        if knobs.partial != 0 && knobs.cpus_ms != 0 {
-            let what = control::Error::UnseenNeighbours;
+        if let Some(what) = control::Error::of(&knobs) {
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }
         opts

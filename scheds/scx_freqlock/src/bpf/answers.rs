@@ -3,6 +3,8 @@
 
 use super::load::Scheduler;
 use super::rings;
+use super::skel::types::{cpu_topo, fl_cpu_state};
+use super::skel::BpfSkel;
 use anyhow::{ensure, Context, Result};
 use freqlock::histogram;
 use freqlock::intf;
@@ -14,6 +16,18 @@ use freqlock::stats::{Request, Response};
 use freqlock::telemetry::{Collector, Cpu, Cpus, TaskStats, Telemetry, TASK_STATS};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
 use std::cell::RefCell;
+
+/// What each CPU that there is does now, and what it is.
+pub fn look_at_cpus<'s>(
+    skel: &'s BpfSkel,
+) -> Result<impl Iterator<Item = (usize, (&'s fl_cpu_state, &'s cpu_topo))>> {
+    let look = &skel.progs.look_at_cpus;
+    look.test_run(ProgramInput::default())
+        .context("cannot look at the CPUs")?;
+    let bss = skel.maps.bss_data.as_ref().context("no .bss")?;
+    let cpus = bss.cpu_states.iter().zip(&bss.cpu_topo).enumerate();
+    Ok(cpus.filter(|(_, (_, topo))| topo.present != 0))
+}
 
 impl Scheduler<'_> {
     /// The answer to a request, or why there is none.
@@ -110,14 +124,7 @@ impl Scheduler<'_> {
     }
 
     fn cpus(&self) -> Result<Cpus> {
-        let maps = &self.skel.maps;
-        let look = &self.skel.progs.look_at_cpus;
-        look.test_run(ProgramInput::default())
-            .context("cannot look at the CPUs")?;
-        let bss = maps.bss_data.as_ref().context("no .bss")?;
-        let cpus = bss.cpu_states.iter().zip(&bss.cpu_topo).enumerate();
-        let present = cpus.filter(|(_, (_, topo))| topo.present != 0);
-        let cpus = present.map(|(id, (state, topo))| Cpu {
+        let cpus = look_at_cpus(&self.skel)?.map(|(id, (state, topo))| Cpu {
             id: id as u64,
             capacity: topo.capacity,
             speed: state.speed,

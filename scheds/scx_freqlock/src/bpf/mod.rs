@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! All that knows the BPF object: [`load`] loads and attaches it, [`serve`] goes on while
 //! it is, [`answers`] reads its figures. [`rules`] writes contexts, [`trials`] modes,
-//! [`neighbours`] ends periods for the page of CPUs, [`rings`] takes in what it
+//! [`neighbours`] ends periods for the page of CPUs, [`speeds_writer`] writes that of speeds, [`rings`] takes in what it
 //! reports of tasks, [`hotplug`] stores the CPUs for it, [`displaced`] chooses
 //! what the kernel needs, and [`tickless`] tells it of CPUs without ticks.
 
@@ -14,6 +14,7 @@ mod rings;
 mod rules;
 pub mod serve;
 mod skel;
+mod speeds_writer;
 mod starved;
 mod tickless;
 mod trials;

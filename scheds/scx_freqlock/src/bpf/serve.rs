@@ -6,6 +6,7 @@ use super::hotplug::Change;
 use super::load::{Learned, Scheduler};
 use super::neighbours::CpusPage;
 use super::rings::{self, Rings, Watch};
+use super::speeds_writer::Speeds;
 use super::{rules, trials};
 use crate::opts::VERSION;
 use crate::signals::Signals;
@@ -51,11 +52,13 @@ impl Scheduler<'_> {
         let watch = Watch::start(&reports)?;
         let look = tick(LOOK_EVERY);
         let mut page = CpusPage::none();
+        let mut speeds = Speeds::none();
         let mut signalled = false;
         let mut reload = None;
         while !signalled && reload.is_none() && !self.exited() {
             if let Some(settings) = &learned.settings {
                 page.follow(&mut self.skel, settings.tunables().cpus_ms);
+                speeds.follow(&self.skel, settings.tunables().speeds_ms);
             }
             let next = learned.settings.as_ref().and_then(|s| s.next_trial());
             let trial = next.map_or_else(never, at);
@@ -83,6 +86,7 @@ impl Scheduler<'_> {
                     }
                 }
                 recv(page.due) -> _ => page.publish(&mut self.skel),
+                recv(speeds.due) -> _ => speeds.publish(&self.skel),
                 recv(trial) -> _ => {
                     let settings = learned.settings.as_mut().context("no settings")?;
                     trials::step(&mut self.skel, settings)?;

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("bpf/modes.h", "modes.rs", &table::MODES),
         ("bpf/sources.h", "sources.rs", &table::SOURCES),
         ("bpf/events.h", "events.rs", &table::EVENTS),
+        ("bpf/hook_names.h", "hooks.rs", &table::HOOKS),
     ] {
         let choices = table::parse_choices(kind, header, &std::fs::read_to_string(header)?)?;
         write(&out, file, &table::choices_source(kind, &choices))?;

@@ -21,6 +21,7 @@
 #include "choose.bpf.h"
 #include "drain.bpf.h"
 #include "graph.bpf.h"
+#include "hooks.bpf.h"
 #include "kick.bpf.h"
 #include "profile.bpf.h"
 #include "queue.bpf.h"
@@ -112,6 +113,11 @@ __noinline u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now)
 	}
 	if (!best)
 		return 0;
+	if (fl_asks(FL_HOOK_boost_holder, tctx)) {
+		best = fl_ask_boost(tctx, self, best);
+		if (!best)
+			return 0;
+	}
 	if (used >= donate_most(best, tctx->level, keep, most) || !allowance(tctx, now)) {
 		fl_count(donate_spent);
 		return 0;
@@ -181,11 +187,19 @@ u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 
 static __always_inline u64 keep_ns(struct task_ctx *tctx, u64 self, u64 weight, u64 now)
 {
 	u32 level = fl_hold(tctx, self, now);
+	int may = FREQLOCK_DEFAULT;
 
 	if (!level)
 		return 0;
+	/* What it keeps the CPU for is boosted time, so the bounds of a hold end it. */
+	if (fl_asks(FL_HOOK_may_preempt_holder, tctx))
+		may = fl_ask_preempt(tctx, self, level, weight);
+	if (may == FREQLOCK_YES)
+		return 0;
 	if (tctx->keep_ns)
 		return tctx->keep_ns;
+	if (may == FREQLOCK_NO)
+		return fl_slice(tctx);
 	return fl_policy(tctx)->pi_weight && weight <= donate_weight(tctx->weight, level) ?
 		       fl_slice(tctx) :
 		       0;

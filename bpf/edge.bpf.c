@@ -9,6 +9,7 @@
 #include "account.bpf.h"
 #include "donate.bpf.h"
 #include "graph.bpf.h"
+#include "hooks.bpf.h"
 #include "profile.bpf.h"
 #include "policy/deadline.h"
 #include "policy/graph.h"
@@ -82,6 +83,8 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	s = fl_slot(slot);
 	slot_own(s, holder, now);
 	level = w->prio < PRIO_RT_END ? LEVEL_MAX : wctx->level;
+	if (level != LEVEL_MAX && fl_asks(FL_HOOK_waiter_level, wctx))
+		level = fl_ask_level(w, wctx, hash, holder);
 	levels_add(s, level);
 	edge = edge_to(slot, level);
 	wctx->inversion.level = level;

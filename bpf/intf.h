@@ -21,7 +21,7 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 5,
+	FL_ABI_VERSION = 6,
 	FL_MAX_CPUS = 1024,
 	FL_GROUP_CPUS = 64, /* CPUs in a group: the bits of a word */
 	FL_MAX_GROUPS = 256,
@@ -93,6 +93,34 @@ enum fl_trace {
 enum fl_trace_flags {
 	TRACED = 1 << 0, /* a tracepoint reports it, under any scheduler */
 	OURS = 1 << 1,   /* it is our scheduler's own doing */
+};
+
+/* Decisions that a user's policy may make, freqlock_policy.bpf.h. */
+enum fl_hook_name {
+#define HOOK(name, cli, flags, help) FL_HOOK_##name,
+#include "hook_names.h"
+#undef HOOK
+	FL_NR_HOOKS,
+};
+
+enum fl_hook_flags {
+	HOOK_ANY = 0,
+	HOOK_LOCKS = 1 << 0, /* without --locks nobody is asked */
+};
+
+/* About whom a policy is asked. */
+enum fl_hook_whose {
+	FL_HOOK_OFF,
+	FL_HOOK_ALL,
+	FL_HOOK_CONTEXT, /* and more: tasks in the context of this number beyond, 0 those in none */
+};
+
+/* One of these decisions. */
+struct fl_hook {
+	u32 whose; /* enum fl_hook_whose */
+	u32 slow;  /* 1: its policy took too long, and is asked no more */
+	u64 timed; /* calls that were timed, and what they took */
+	u64 ns;
 };
 
 /* Distances between two CPUs; each includes the ones before it. */

@@ -84,6 +84,9 @@ KNOB(inversion_us, "us", 1000, 0, 10000000, live, "Priority inversions that last
 KNOB(cpus_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs that processes can count on is written (lib/cpus_page.h); 0 for never, and then nothing is counted for it")
 KNOB(speeds_ms, "ms", 0, 0, 1000, live, "How often the page of CPUs' present speeds is written, by which the locks of libfreqlock know which CPUs are fast (lib/speeds_page.h); 0 for never")
 
+/* Policies by users. */
+KNOB(policy_max_ns, "ns", 2000, 10, 1000000, live, "A user's policy is taken out when its answers take more than this on average")
+
 /* Trying modes (src/adapt). */
 KNOB(adapt, "0..1", 0, 0, 1, start, "Try other modes in short slots, in each context that sets none, and keep those in which its tasks get their work done sooner")
 KNOB(adapt_slot_ms, "ms", 200, 20, 60000, live, "Length of such a slot; the first quarter is not counted")

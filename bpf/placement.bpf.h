@@ -12,6 +12,7 @@
 #include "clock.bpf.h"
 #include "decision.bpf.h"
 #include "donate.bpf.h"
+#include "hooks.bpf.h"
 #include "kick.bpf.h"
 #include "park.bpf.h"
 #include "place.bpf.h"
@@ -28,6 +29,11 @@ static s32 place(struct task_struct *p, struct task_ctx *tctx, struct placement 
 {
 	s32 cpu;
 
+	if (fl_asks(FL_HOOK_place, tctx)) {
+		cpu = fl_ask_place(p, tctx, pl);
+		if (cpu >= 0)
+			return cpu;
+	}
 	if (capacity_differs &&
 	    (fl_policy(tctx)->prefer_big ||
 	     (sees_locks && fl_hold_wants_big(tctx, fl_self(p, tctx), pl->now)))) {

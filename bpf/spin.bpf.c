@@ -22,6 +22,7 @@
  */
 #include "freqlock.bpf.h"
 #include "spin.bpf.h"
+#include "hooks.bpf.h"
 #include "queue.bpf.h"
 #include "policy/deadline.h"
 #include "policy/spin.h"
@@ -119,6 +120,8 @@ bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	if (spins)
 		w->known = sample.ip;
 	spins |= spin_storms(w, ran);
+	if (fl_asks(FL_HOOK_is_spinner, tctx))
+		spins = fl_ask_spins(p, tctx, sample.ip, ran, spins);
 	if (spins) {
 		fl_count(spin_tick);
 		if (!w->spinning)

@@ -121,6 +121,10 @@ STAT(context_look, context, "Tasks whose context was looked up: new ones, those 
 STAT(context_long, context, "Cgroups whose path is too long: the folders that fit were looked at")
 STAT(context_full, context, "Cgroups whose contexts could not be remembered, and will be looked up again")
 
+/* Policies by users. */
+STAT(policy_asked, policy, "Decisions about which a user's policy was asked")
+STAT(policy_refused, policy, "Answers of a user's policy that were refused: out of range, or a CPU that the task may not use")
+
 /* Cgroups. */
 STAT(cgroup_new, cgroup, "Cgroups and autogroups in which a task came to run")
 STAT(cgroup_full, cgroup, "Times that a cgroup found no slot: its tasks count as the root's")

@@ -49,3 +49,4 @@ pub mod telemetry;
 pub mod topology;
 pub mod trace;
 pub mod units;
+pub mod user_policy;

@@ -182,6 +182,15 @@ pub const EVENTS: Kind = Kind {
     flags: "fl_trace_flags",
 };
 
+pub const HOOKS: Kind = Kind {
+    entry: "HOOK",
+    rust: "Hook",
+    about: "A decision that a user's policy may make",
+    c: "fl_hook_name",
+    member: "FL_HOOK_",
+    flags: "fl_hook_flags",
+};
+
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChoiceLine {
     pub name: String,

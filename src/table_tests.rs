@@ -147,6 +147,13 @@ fn a_mode_line_becomes_a_variant_with_its_names() {
     let twice = format!("{text}\nMODE(nest, \"off\", 0, \"Twice\")");
     let error = parse_choices(&MODES, "m.h", &twice).unwrap_err();
     assert_eq!(error, "m.h:3: `nest` or \"off\" is defined twice");
+    let hooks = parse_choices(
+        &HOOKS,
+        "h.h",
+        "HOOK(may_wait, \"may_wait\", HOOK_LOCKS, \"Whether\")",
+    );
+    let source = choices_source(&HOOKS, &hooks.unwrap());
+    assert!(source.contains("MayWait = crate::intf::fl_hook_name_FL_HOOK_may_wait,"));
 }
 
 #[test]

@@ -15,4 +15,9 @@ build_programs() {
             -o "$root/target/tests/$(basename "$source" .c)" "$source" \
             "$root/target/release/libfreqlock.a" || return
     done
+    # Policies by users, the examples and those of tests: there is no compiler where tests run.
+    for source in "$root"/policies/*.bpf.c "$root"/tests/vm/policies/*.bpf.c; do
+        "$root/scripts/lib/clang" -g -O2 -Wall -Wextra -Werror -target bpf -mcpu=v3 "-I$root/bpf" \
+            -c "$source" -o "$root/target/tests/$(basename "$source" .bpf.c).o" || return
+    done
 }

@@ -97,6 +97,13 @@ impl InForce {
         self.contexts.0.get((number as usize).checked_sub(1)?)
     }
 
+    /// The number of the context of this name.
+    pub fn number_of(&self, name: &str) -> Option<u32> {
+        let named = |context: &Context| context.name.as_ref().is_some_and(|n| n.raw() == name);
+        let place = self.contexts.0.iter().position(named)?;
+        Some(place as u32 + 1)
+    }
+
     /// The word that says to the BPF side what is in force (bpf/policy/context.h).
     pub fn version(&self) -> u32 {
         let nr = self.len() as u32; // at most FL_MAX_CONTEXTS

@@ -6,6 +6,7 @@ use crate::context::Explained;
 use crate::knobs::Tunables;
 use crate::settings::Assignment;
 use crate::units::utc;
+use crate::user_policy::{Loaded, Wanted};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,6 +33,12 @@ pub enum Request {
     Adapt,
     /// How it runs.
     Status,
+    /// Loads or verifies a user's policy.
+    LoadPolicy(Wanted),
+    /// Takes the policy of this name out.
+    UnloadPolicy(String),
+    /// The policies that are loaded.
+    Policies,
 }
 
 /// One for each request.
@@ -52,6 +59,8 @@ pub enum Answer {
     Adapt(Box<Status>),
     /// How it runs.
     Status(Box<Running>),
+    /// The policies that are loaded, or the one that was loaded, verified or taken out.
+    Policies(Vec<Loaded>),
     /// Why nothing was done, in words.
     Error(String),
 }
@@ -126,6 +135,9 @@ pub enum Error {
     /// All changes are taken back, or there was none.
     #[error("nothing was changed that could be undone")]
     NothingToUndo,
+    /// Of the agent alone, which has the programs.
+    #[error("policies are loaded where the scheduler runs")]
+    NoPrograms,
     /// Trials are asked for and there are none.
     #[error("the scheduler was started without --adapt")]
     NotAdaptive,

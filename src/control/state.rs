@@ -148,6 +148,9 @@ impl Settings {
             Request::Explain(pid) => self.explain(*pid, look).map(Answer::Explained),
             Request::Adapt => self.trials().map(Answer::Adapt),
             Request::Status => Ok(Answer::Status(Box::new(self.running()))),
+            Request::LoadPolicy(_) | Request::UnloadPolicy(_) | Request::Policies => {
+                Err(Error::NoPrograms.into())
+            }
         };
         answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")))
     }

@@ -274,6 +274,26 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "scx_freqlock-policy-load",
+        &[
+            (
+                "scx_freqlock policy load protect-process.bpf.c --context database",
+                "Compile and load an example for the tasks of a context.",
+            ),
+            (
+                "scx_freqlock policy load other.o --name protect-process",
+                "Another one in its stead.",
+            ),
+        ],
+    ),
+    (
+        "scx_freqlock-policy-check",
+        &[(
+            "scx_freqlock policy check protect-process.bpf.c",
+            "Errors of the compiler and of the kernel, with their lines.",
+        )],
+    ),
+    (
         "scx_freqlock-compare",
         &[
             (

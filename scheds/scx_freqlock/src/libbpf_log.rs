@@ -46,11 +46,10 @@ pub fn install(verbose: bool, verifier: VerifierOpts) {
     };
     libbpf_rs::set_print(Some((level, |level, message| {
         debug!("{}", message.trim_end());
-        if let Some(line) = verified(&message) {
-            output::say(line);
-        }
         if level == PrintLevel::Warn {
             warnings().push(message);
+        } else if let Some(line) = verified(&message) {
+            output::say(line);
         }
     })));
 }
@@ -58,6 +57,16 @@ pub fn install(verbose: bool, verifier: VerifierOpts) {
 /// What the warnings since [`install`] say about a load that failed.
 pub fn failure() -> Option<String> {
     ending::load_failure(&warnings())
+}
+
+/// What was said is not of what comes.
+pub fn forget() {
+    warnings().clear();
+}
+
+/// All warnings since then.
+pub fn printed() -> String {
+    warnings().concat()
 }
 
 fn warnings() -> MutexGuard<'static, Vec<String>> {

@@ -15,6 +15,7 @@ mod libbpf_log;
 mod observe_command;
 mod opts;
 mod policy;
+mod policy_command;
 mod record_command;
 mod run_command;
 mod signals;
@@ -135,6 +136,7 @@ fn dispatch(opts: &Opts) -> Result<ExitCode> {
         Some(Command::Adapt(args)) => live_knobs::adapt(args)?,
         Some(Command::Explain(args)) => live_knobs::explain(args)?,
         Some(Command::Contexts(args)) => context_table::print(args)?,
+        Some(Command::Policy(args)) => policy_command::run(args)?,
         Some(Command::Memory(opts)) => show_memory(opts)?,
         Some(Command::Generate(args)) => generate::run(args)?,
         Some(Command::Compare(_)) => lab::run("compare")?,

@@ -4,6 +4,7 @@
 use crate::cost_command::CostOpts;
 use crate::libbpf_log::VerifierOpts;
 use crate::observe_command::ObserveOpts;
+use crate::policy_command::PolicyArgs;
 use crate::record_command::RecordOpts;
 use crate::run_command::RunCommandOpts;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -112,6 +113,8 @@ pub enum Command {
     ///
     /// As SIGHUP does. A file with an error changes nothing.
     Reload(Format),
+    #[command(subcommand)]
+    Policy(PolicyArgs),
     /// Run a command: where its tasks ran, how long they waited
     ///
     /// This works under any scheduler.

@@ -6,6 +6,7 @@ use super::hotplug::{self, KnownCpus};
 use super::rules;
 use super::skel::{BpfSkel, BpfSkelBuilder};
 use super::tickless;
+use super::user_policies::{Source as PolicySource, UserPolicies};
 use crate::libbpf_log;
 use crate::opts::RunOpts;
 use anyhow::{anyhow, bail, ensure, Context, Result};
@@ -40,6 +41,8 @@ pub struct Learned {
     contexts: InForce,
     /// Knobs and contexts as they were set while it ran.
     pub(super) settings: Option<control::Settings>,
+    /// Policies by users that are to be loaded again.
+    pub(super) policies: Vec<PolicySource>,
 }
 
 impl Learned {
@@ -61,6 +64,7 @@ pub struct Scheduler<'a> {
     /// Change over to cpuperf when it is seen to vary.
     pub(super) upgrade: bool,
     pub(super) cpus: KnownCpus,
+    pub(super) policies: UserPolicies,
 }
 
 impl<'a> Scheduler<'a> {
@@ -169,6 +173,7 @@ impl<'a> Scheduler<'a> {
             nr_cpus: layout.cpus.len(),
             upgrade: choice.upgrade,
             cpus,
+            policies: UserPolicies::default(),
         })
     }
 

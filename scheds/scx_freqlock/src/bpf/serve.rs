@@ -12,6 +12,7 @@ use crate::opts::VERSION;
 use crate::signals::Signals;
 use anyhow::{Context, Result};
 use crossbeam::channel::{at, never, select, tick, Receiver};
+use freqlock::context::InForce;
 use freqlock::control;
 use freqlock::ending::ExitInfo;
 use freqlock::freq::Source;
@@ -53,6 +54,10 @@ impl Scheduler<'_> {
         let look = tick(LOOK_EVERY);
         let mut page = CpusPage::none();
         let mut speeds = Speeds::none();
+        let policies = std::mem::take(&mut learned.policies);
+        if let Some(settings) = &learned.settings {
+            self.restore_policies(policies, settings.contexts());
+        }
         let mut signalled = false;
         let mut reload = None;
         while !signalled && reload.is_none() && !self.exited() {
@@ -79,6 +84,7 @@ impl Scheduler<'_> {
                 recv(look) -> _ => {
                     rings::take_in(&reports)?;
                     self.rescue_starved()?;
+                    self.judge_policies()?;
                     match self.cpus.follow(&mut self.skel)? {
                         Change::None => {}
                         Change::Told => page.renew(&mut self.skel),
@@ -94,6 +100,7 @@ impl Scheduler<'_> {
             }
             self.upgrade_source();
         }
+        learned.policies = self.policy_sources();
         drop(self.link.take());
         if let Some(why) = reload {
             return Ok(ExitInfo {
@@ -152,6 +159,9 @@ impl Scheduler<'_> {
         learned: &mut Learned,
     ) -> Result<control::Answer> {
         let settings = learned.settings.as_mut().context("no settings")?;
+        if let Some(answer) = self.answer_policies(&asked.request, settings.contexts()) {
+            return Ok(answer);
+        }
         let look = |pid| rules::look(&mut self.skel, pid);
         let mut answer = settings.answer(&asked.request, asked.by, units::now(), look);
         match &mut answer {
@@ -168,11 +178,46 @@ impl Scheduler<'_> {
             }
             control::Answer::Reloaded(contexts) => {
                 self.store(settings)?;
+                self.follow_contexts(settings.contexts())?;
                 info!("{contexts}");
             }
             _ => {}
         }
         Ok(answer)
+    }
+
+    /// Loads policies by users, takes them out or lists them, if that is asked for.
+    fn answer_policies(
+        &mut self,
+        request: &control::Request,
+        contexts: &InForce,
+    ) -> Option<control::Answer> {
+        let (done, answer) = match request {
+            control::Request::LoadPolicy(wanted) => {
+                let done = if wanted.check { None } else { Some("loaded") };
+                (
+                    done,
+                    self.load_policy(wanted, contexts).map(|one| vec![one]),
+                )
+            }
+            control::Request::UnloadPolicy(name) => (
+                Some("unloaded"),
+                self.unload_policy(name).map(|one| vec![one]),
+            ),
+            control::Request::Policies => (None, self.list_policies()),
+            _ => return None,
+        };
+        Some(match answer {
+            Ok(policies) => {
+                if let Some(done) = done {
+                    policies
+                        .iter()
+                        .for_each(|policy| info!("{done} policy {policy}"));
+                }
+                control::Answer::Policies(policies)
+            }
+            Err(why) => control::Answer::Error(format!("{why:#}")),
+        })
     }
 
     /// Reads the file of contexts again, as a signal asks for.
@@ -181,6 +226,7 @@ impl Scheduler<'_> {
         match settings.reload() {
             Ok(contexts) => {
                 self.store(settings)?;
+                self.follow_contexts(settings.contexts())?;
                 info!("{contexts}");
             }
             Err(error) => warn!("contexts stay as they are: {error:#}"),

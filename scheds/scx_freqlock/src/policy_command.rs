@@ -90,11 +90,14 @@ fn load(args: &LoadArgs, check: bool) -> Result<()> {
         .or_else(|| name_of(&args.file))
         .ok_or(Error::Name)?;
     check_name(name)?;
-    let folder = Folder::make()?;
+    // What is wrong with the file is said without a scheduler, too.
+    let scratch = tempfile::tempdir().context("cannot make a folder to compile in")?;
     let object = match args.file.extension().is_some_and(|end| end == "o") {
-        true => folder.copy(&args.file)?,
-        false => folder.compile(&args.file)?,
+        true => args.file.clone(),
+        false => compile(&args.file, scratch.path())?,
     };
+    let folder = Folder::make()?;
+    let object = folder.copy(&object)?;
     let wanted = Wanted {
         name: name.into(),
         object,
@@ -124,27 +127,6 @@ impl Folder {
         fs::copy(file, &object).with_context(|| format!("cannot read {}", file.display()))?;
         Ok(object)
     }
-
-    fn compile(&self, file: &Path) -> Result<PathBuf> {
-        let object = self.0.join("policy.o");
-        fs::write(self.0.join(HEADER_NAME), HEADER).context("cannot write the header")?;
-        // What the file says is told apart from what cannot be read.
-        fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let compiler = compiler()?;
-        let status = Command::new(&compiler)
-            .args(["-g", "-O2", "-Wall", "-target", "bpf", "-mcpu=v3"])
-            .arg("-I")
-            .arg(&self.0)
-            .args(["-x", "c", "-c"])
-            .arg(file)
-            .arg("-o")
-            .arg(&object)
-            .status()
-            .with_context(|| format!("cannot run {}", compiler.display()))?;
-        // The compiler has said why, with lines.
-        ensure!(status.success(), "{} is not compiled", file.display());
-        Ok(object)
-    }
 }
 
 impl Drop for Folder {
@@ -152,6 +134,28 @@ impl Drop for Folder {
         // It goes with the rest of /run at the latest.
         drop(fs::remove_dir_all(&self.0));
     }
+}
+
+/// Compiles `file` in `folder`, and returns where the object is.
+fn compile(file: &Path, folder: &Path) -> Result<PathBuf> {
+    let object = folder.join("policy.o");
+    fs::write(folder.join(HEADER_NAME), HEADER).context("cannot write the header")?;
+    // What the file says is told apart from what cannot be read.
+    fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let compiler = compiler()?;
+    let status = Command::new(&compiler)
+        .args(["-g", "-O2", "-Wall", "-target", "bpf", "-mcpu=v3"])
+        .arg("-I")
+        .arg(folder)
+        .args(["-x", "c", "-c"])
+        .arg(file)
+        .arg("-o")
+        .arg(&object)
+        .status()
+        .with_context(|| format!("cannot run {}", compiler.display()))?;
+    // The compiler has said why, with lines.
+    ensure!(status.success(), "{} is not compiled", file.display());
+    Ok(object)
 }
 
 /// What BPF_CLANG names, or else the newest clang on PATH.

@@ -294,6 +294,27 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "scx_freqlock-policy-list",
+        &[(
+            "scx_freqlock policy list",
+            "What is loaded, and what a call takes.",
+        )],
+    ),
+    (
+        "scx_freqlock-policy-unload",
+        &[(
+            "scx_freqlock policy unload protect-process",
+            "The scheduler decides by itself again.",
+        )],
+    ),
+    (
+        "scx_freqlock-policy-header",
+        &[(
+            "scx_freqlock policy header",
+            "What a policy is told and may answer.",
+        )],
+    ),
+    (
         "scx_freqlock-compare",
         &[
             (

@@ -2,7 +2,7 @@
 /*
  * Holder-preemption avoidance for one program: while others wait for a lock that a thread of
  * PROGRAM holds, it keeps its CPU; holders of other programs have no protection at all.
- * Compile it with -DPROGRAM='"name"'; a name has 15 characters at most.
+ * Load it with -D 'PROGRAM="name"'; a name has 15 characters at most.
  */
 #include "freqlock_policy.bpf.h"
 

@@ -277,8 +277,12 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "scx_freqlock-policy-load",
         &[
             (
-                "scx_freqlock policy load protect-process.bpf.c --context database",
-                "Compile and load an example for the tasks of a context.",
+                "scx_freqlock policy load protect-process.bpf.c -D 'PROGRAM=\"mysqld\"'",
+                "Compile and load an example, for the program that it is to protect.",
+            ),
+            (
+                "scx_freqlock policy load pack.bpf.c --context build",
+                "Another one, for the tasks of a context.",
             ),
             (
                 "scx_freqlock policy load other.o --name protect-process",

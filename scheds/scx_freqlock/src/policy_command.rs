@@ -38,6 +38,10 @@ pub struct LoadArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
+    /// What the file is to take NAME for, as the compiler's -D has it; may be given again
+    #[arg(short = 'D', long, value_name = "NAME=VALUE")]
+    define: Vec<String>,
+
     /// It is asked about the tasks of this context only, by its name in the file of contexts
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
@@ -92,9 +96,15 @@ fn load(args: &LoadArgs, check: bool) -> Result<()> {
     check_name(name)?;
     // What is wrong with the file is said without a scheduler, too.
     let scratch = tempfile::tempdir().context("cannot make a folder to compile in")?;
-    let object = match args.file.extension().is_some_and(|end| end == "o") {
-        true => args.file.clone(),
-        false => compile(&args.file, scratch.path())?,
+    let object = if args.file.extension().is_some_and(|end| end == "o") {
+        ensure!(
+            args.define.is_empty(),
+            "{} is compiled already: --define is for C",
+            args.file.display()
+        );
+        args.file.clone()
+    } else {
+        compile(&args.file, &args.define, scratch.path())?
     };
     let folder = Folder::make()?;
     let object = folder.copy(&object)?;
@@ -136,8 +146,8 @@ impl Drop for Folder {
     }
 }
 
-/// Compiles `file` in `folder`, and returns where the object is.
-fn compile(file: &Path, folder: &Path) -> Result<PathBuf> {
+/// Compiles `file`, with `defines`, in `folder`, and returns where the object is.
+fn compile(file: &Path, defines: &[String], folder: &Path) -> Result<PathBuf> {
     let object = folder.join("policy.o");
     fs::write(folder.join(HEADER_NAME), HEADER).context("cannot write the header")?;
     // What the file says is told apart from what cannot be read.
@@ -147,6 +157,7 @@ fn compile(file: &Path, folder: &Path) -> Result<PathBuf> {
         .args(["-g", "-O2", "-Wall", "-target", "bpf", "-mcpu=v3"])
         .arg("-I")
         .arg(folder)
+        .args(defines.iter().map(|define| format!("-D{define}")))
         .args(["-x", "c", "-c"])
         .arg(file)
         .arg("-o")

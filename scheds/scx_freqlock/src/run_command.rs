@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Run a command in policy SCHED_EXT: under a scheduler that runs with --partial
+/// Run a command under a scheduler that runs with --partial
 ///
 /// Its children inherit the policy. Where the scheduler has all tasks, that changes nothing;
 /// where none runs, the kernel's own has them. The exit status is the command's; 126 and 127

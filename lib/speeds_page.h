@@ -47,41 +47,13 @@ _Static_assert(sizeof(struct fl_speeds_page) == 64 + 2 * FL_SPEEDS_CPUS, "progra
 /* The agent takes the layout alone, as for the BPF side. */
 #ifndef __bpf__
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include "page.h"
 
 /* The page, or NULL: ENOENT where none was ever written, EPROTO if it is of another version. */
 static inline const struct fl_speeds_page *fl_speeds_open(void)
 {
-	int fd = open(FL_SPEEDS_PATH, O_RDONLY | O_CLOEXEC);
-	const struct fl_speeds_page *page = MAP_FAILED;
-	struct stat st;
-	int error;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st)) {
-		errno = EPROTO;
-		if ((uint64_t)st.st_size >= sizeof(*page))
-			page = (const struct fl_speeds_page *)mmap(NULL, sizeof(*page), PROT_READ,
-								   MAP_SHARED, fd, 0);
-	}
-	error = errno;
-	close(fd);
-	errno = error;
-	if (page == MAP_FAILED)
-		return NULL;
-	if (page->magic != FL_SPEEDS_MAGIC || page->version != FL_SPEEDS_VERSION) {
-		munmap((void *)page, sizeof(*page));
-		errno = EPROTO;
-		return NULL;
-	}
-	return page;
+	return (const struct fl_speeds_page *)fl_page_open(
+		FL_SPEEDS_PATH, sizeof(struct fl_speeds_page), FL_SPEEDS_MAGIC, FL_SPEEDS_VERSION);
 }
 
 static inline void fl_speeds_close(const struct fl_speeds_page *page)
@@ -92,14 +64,7 @@ static inline void fl_speeds_close(const struct fl_speeds_page *page)
 /* True while somebody writes it. */
 static inline int fl_speeds_is_fresh(const struct fl_speeds_page *page)
 {
-	uint64_t period = __atomic_load_n(&page->period, __ATOMIC_RELAXED);
-	uint64_t updated = __atomic_load_n(&page->updated, __ATOMIC_RELAXED);
-	struct timespec ts;
-	uint64_t now;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-	return period && now < updated + 3 * period + FL_SPEEDS_GRACE_MS * 1000000ull;
+	return fl_page_is_fresh(&page->period, &page->updated, FL_SPEEDS_GRACE_MS);
 }
 
 /* Present speed of @cpu, 1..1024; -1 if nobody writes the page any more, or without that CPU. */

@@ -36,6 +36,7 @@ pub mod number;
 pub mod observe;
 pub mod openmetrics;
 pub mod output;
+pub mod page_file;
 pub mod predictions;
 pub mod preflight;
 pub mod raw;

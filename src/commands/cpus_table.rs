@@ -3,12 +3,13 @@
 
 use crate::cpus::count::Figures;
 use crate::cpus::mask::{Mask, MOST};
-use crate::cpus::page::{monotonic, CgroupEntry, Contents, ProcessEntry};
+use crate::cpus::page::{CgroupEntry, Contents, ProcessEntry};
 use crate::cpus::quota::{Hierarchy, Limit};
 use crate::cpus::PATH;
 use crate::foreign::{Escaped, Foreign};
 use crate::number::whole;
 use crate::output::{self, Format};
+use crate::page_file::monotonic;
 use crate::stats;
 use crate::units::time;
 use anyhow::{bail, Result};

@@ -21,11 +21,12 @@ mod share;
 pub use ignored::ignored;
 pub use ledger::Living;
 
+use crate::page_file::monotonic;
 use anyhow::Result;
 use keeper::{Keeper, Running};
 use ledger::Ledgers;
 use libbpf_rs::MapCore;
-use page::{monotonic, Contents, Writer};
+use page::{Contents, Writer};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -3,12 +3,11 @@
 
 use super::count::Figures;
 use super::layout::{self, fl_cpus_cgroup, fl_cpus_figures, fl_cpus_page, fl_cpus_process};
-use anyhow::{Context, Result};
+use crate::page_file;
+use anyhow::Result;
 use memmap2::{MmapMut, MmapOptions};
-use nix::time::{clock_gettime, ClockId};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::time::Duration;
@@ -61,11 +60,6 @@ pub enum Error {
     HalfWritten(u32),
     #[error("cannot read {path}: {source}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
-}
-
-/// Time of CLOCK_MONOTONIC.
-pub fn monotonic() -> Duration {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
 impl Contents {
@@ -153,6 +147,17 @@ unsafe fn copy(page: *const fl_cpus_page) -> Contents {
     }
 }
 
+/// What never changes, before anybody sees it.
+fn begin(map: &mut MmapMut) {
+    let page = map.as_mut_ptr().cast::<fl_cpus_page>();
+    // SAFETY: the mapping is as long as the page, and nobody else has it as yet.
+    unsafe {
+        (&raw mut (*page).magic).write_volatile(layout::fl_cpus_consts_FL_CPUS_MAGIC);
+        (&raw mut (*page).version).write_volatile(layout::fl_cpus_consts_FL_CPUS_VERSION);
+        (&raw mut (*page).agent).write_volatile(std::process::id());
+    }
+}
+
 /// A page that is written, until this is dropped.
 pub struct Writer {
     path: PathBuf,
@@ -162,43 +167,15 @@ pub struct Writer {
 impl Writer {
     /// Puts an empty page in the place of whatever is at `path`, at once.
     pub fn create(path: &Path) -> Result<Self> {
-        let dir = path.parent().context("no folder")?;
-        let new = dir.join(format!(".cpus.{}", std::process::id()));
-        let create = || -> io::Result<MmapMut> {
-            let file = File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&new)?;
-            file.set_len(SIZE as u64)?;
-            file.set_permissions(Permissions::from_mode(0o444))?;
-            // SAFETY: nobody else may write to the file, nor make it shorter.
-            unsafe { MmapOptions::new().len(SIZE).map_mut(&file) }
-        };
-        let map = create().with_context(|| format!("cannot make {}", new.display()))?;
-        let mut writer = Self {
+        let map = page_file::replace(path, SIZE, begin)?;
+        Ok(Self {
             path: path.into(),
             map,
-        };
-        writer.begin();
-        fs::rename(&new, path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(writer)
+        })
     }
 
     fn page(&mut self) -> *mut fl_cpus_page {
         self.map.as_mut_ptr().cast()
-    }
-
-    /// What never changes, before anybody sees it.
-    fn begin(&mut self) {
-        let page = self.page();
-        // SAFETY: the mapping is as long as the page, and its own.
-        unsafe {
-            (&raw mut (*page).magic).write_volatile(layout::fl_cpus_consts_FL_CPUS_MAGIC);
-            (&raw mut (*page).version).write_volatile(layout::fl_cpus_consts_FL_CPUS_VERSION);
-            (&raw mut (*page).agent).write_volatile(std::process::id());
-        }
     }
 
     /// Writes all of it; what is beyond the room that there is, is left out and counted.
@@ -319,6 +296,8 @@ impl From<fl_cpus_cgroup> for CgroupEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_file::monotonic;
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::atomic::AtomicBool;
 
     fn contents(n: u32) -> Contents {

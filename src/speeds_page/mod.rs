@@ -3,13 +3,11 @@
 
 mod bindings;
 
-use crate::cpus::page::monotonic;
-use anyhow::{Context, Result};
+use crate::page_file::{self, monotonic};
+use anyhow::Result;
 use bindings::fl_speeds_page;
 use memmap2::{MmapMut, MmapOptions};
-use std::fs::{self, File, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,18 +32,8 @@ impl SpeedsPage {
         if let Some(map) = take_over(path) {
             return Ok(Self { map });
         }
-        let dir = path.parent().context("no folder")?;
-        let new = dir.join(format!(".speeds.{}", std::process::id()));
-        let map = make(&new).with_context(|| format!("cannot make {}", new.display()))?;
-        let mut made = Self { map };
-        let page = made.page();
-        // SAFETY: the mapping is as long as the page, and nobody else has it as yet.
-        unsafe {
-            (&raw mut (*page).magic).write_volatile(MAGIC);
-            (&raw mut (*page).version).write_volatile(VERSION);
-        }
-        fs::rename(&new, path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(made)
+        let map = page_file::replace(path, SIZE, begin)?;
+        Ok(Self { map })
     }
 
     /// The present speed, 0..1024, of each CPU that there is. The next is written in `period`.
@@ -100,20 +88,20 @@ fn take_over(path: &Path) -> Option<MmapMut> {
     (found == (MAGIC, VERSION)).then_some(map)
 }
 
-/// A file as long as the page, which all may read.
-fn make(path: &Path) -> io::Result<MmapMut> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true);
-    let file = options.open(path)?;
-    file.set_len(SIZE as u64)?;
-    file.set_permissions(Permissions::from_mode(0o444))?;
-    // SAFETY: nobody else may write to the file, nor make it shorter.
-    unsafe { MmapOptions::new().len(SIZE).map_mut(&file) }
+/// What never changes, before anybody sees it.
+fn begin(map: &mut MmapMut) {
+    let page = map.as_mut_ptr().cast::<fl_speeds_page>();
+    // SAFETY: the mapping is as long as the page, and nobody else has it as yet.
+    unsafe {
+        (&raw mut (*page).magic).write_volatile(MAGIC);
+        (&raw mut (*page).version).write_volatile(VERSION);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     /// Period, least, most, and speeds of the first three CPUs.

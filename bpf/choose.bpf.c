@@ -62,7 +62,7 @@ static u64 cost_of_migration(s32 from, s32 to, bool fork, u64 run)
 		least = tunables.migrate_far_ns;
 		cold = tunables.cold_far_ns;
 	}
-	return fork ? least : greater(least, finish_cold(cold, run));
+	return fork ? least : longer(least, finish_cold(cold, run));
 }
 
 /* True if the core of an idle CPU is active all the same. */
@@ -71,6 +71,68 @@ static bool shares_core(s32 cpu)
 	s32 sibling = fl_topo(cpu)->sibling;
 
 	return smt_present && sibling >= 0 && fl_is_busy(sibling);
+}
+
+/* Cores of which a CPU is busy; two CPUs to a core where there is more than one. */
+static u32 active_cores(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_smtmask();
+	u32 nr_idle = bpf_cpumask_weight(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return (nr_present > nr_idle ? nr_present - nr_idle : 0) >> smt_present;
+}
+
+/*
+ * When one more than so many cores were last active, by decisions, within @active_step() ns. What
+ * they cost the others is not won back for a while.
+ */
+static u64 active_at[FL_MAX_CPUS];
+
+static u64 active_step(void)
+{
+	return tunables.turbo_back_us * FL_USEC / 16;
+}
+
+/* So many counts of cores are looked at, from one more than there are now on. */
+#define ACTIVE_COUNTS 8
+
+/* How many cores one more would slow, if it does. */
+int fl_count_active(struct placement *pl __arg_nonnull)
+{
+	if (fl_turbo_falls())
+		pl->nr_active = active_cores();
+	return 0;
+}
+
+/* An idle CPU is taken: one more core is active than was counted, if any were. */
+int fl_one_more_active(const struct placement *pl __arg_nonnull)
+{
+	u64 *at = &active_at[in_range(pl->nr_active, FL_MAX_CPUS)];
+
+	/* Others read this line all the time. */
+	if (pl->nr_active && elapsed(*at, pl->now) > active_step())
+		*at = pl->now;
+	return 0;
+}
+
+/*
+ * What it costs the active cores that one more runs for @run ns; if the waker leaves before, they
+ * are one more until then. Where as many were active a while ago, whichever that were, they have
+ * won back only a part of their speed.
+ */
+static u64 others_lose(const struct placement *pl, u64 run)
+{
+	u32 active = pl->nr_active, now = fl_turbo(active), then = fl_turbo(active + 1), i;
+	u64 latest = 0;
+
+	if (then >= now)
+		return 0;
+	for (i = 0; i < ACTIVE_COUNTS; i++)
+		latest = longer(latest, active_at[in_range(active + i, FL_MAX_CPUS)]);
+	return finish_others(shorter(run, pl->leave_ns), active, now, then,
+			     tunables.turbo_back_us * FL_USEC,
+			     elapsed(latest + active_step(), pl->now));
 }
 
 _Static_assert(FL_STAT_auto_free == FL_STAT_auto_local + AUTO_FREE,
@@ -104,7 +166,7 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if ((!idle || why == AUTO_HOME) && fl_is_taken(cpu))
 		return 0;
 	/* ramp_us is from the floor to full; here it is from 0 to 1024. */
-	if (!source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED && top)
+	if (speed < top && !source_has(freq_source, GIVEN) && tunables.speed_floor < FL_FULL_SPEED)
 		ramp = tunables.ramp_us * FL_USEC * FL_FULL_SPEED / span * FL_FULL_SPEED / top;
 	if (ramp && (why == AUTO_WARM || why == AUTO_FREE || (why == AUTO_PREV && idle)))
 		from = finish_invest(speed, top, pl->scan.set_only ? warm_share : tunables.warm_up);
@@ -114,16 +176,13 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if (idle) {
 		c.wait = exit_time(pl->this_cpu, cpu, pl->now);
 		if (!shares_core(cpu))
-			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
-						 fl_turbo(pl->nr_active + 1),
-						 tunables.turbo_back_us * FL_USEC,
-						 elapsed(cctx->last_stop, pl->now));
+			c.others = others_lose(pl, c.run);
 		if (cpu != pl->prev_cpu) {
 			back = last_is_back(cctx, pl->now);
 			c.displaced = finish_lent(
 				c.wait + c.migration + c.run, back,
-				greater(tunables.migrate_llc_ns,
-					finish_cold(tunables.cold_llc_ns, cctx->running_rest)));
+				longer(tunables.migrate_llc_ns,
+				       finish_cold(tunables.cold_llc_ns, cctx->running_rest)));
 			if (back < pl->scan.soon_ns)
 				i = 0;
 		}
@@ -157,16 +216,14 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 /* What it costs at least to run on another CPU. */
 static u64 least_migration(void)
 {
-	u64 near = lesser(smt_present ? tunables.migrate_smt_ns : FL_NONE, tunables.migrate_llc_ns);
+	u64 near = shorter(smt_present ? tunables.migrate_smt_ns : FL_NONE,
+			   tunables.migrate_llc_ns);
 
-	return lesser(near, lesser(tunables.migrate_node_ns, tunables.migrate_far_ns));
+	return shorter(near, shorter(tunables.migrate_node_ns, tunables.migrate_far_ns));
 }
 
-/*
- * True if a woken task finishes first on @pl->prev_cpu, should that be idle, whatever the others
- * are: most wake-ups are of this kind, and to look at the others takes longer than all else.
- */
-__noinline int fl_prev_wins(struct placement *pl __arg_nonnull)
+/* True if a woken task finishes first on @pl->prev_cpu, which is idle, whatever the others are. */
+static bool prev_wins(struct placement *pl)
 {
 	struct candidate *prev = &pl->choice.first[true];
 
@@ -178,6 +235,35 @@ __noinline int fl_prev_wins(struct placement *pl __arg_nonnull)
 	       prev->finish < finish_least(pl->burst, 0,
 					   cost_of_migration(pl->prev_cpu, pl->this_cpu, false,
 							     pl->burst));
+}
+
+/*
+ * The same; most wake-ups are of this kind, and to look at the other CPUs takes longer than all
+ * else. To find this out takes as long as some bursts last, too. So it holds for FREQ_STEP_NS, for
+ * which speeds are taken to be what they were as well: a burst that is no longer gains no more
+ * elsewhere.
+ */
+__noinline int fl_prev_is_best(struct task_ctx *tctx __arg_nonnull,
+			       struct placement *pl __arg_nonnull)
+{
+	struct last_back *back = &tctx->back;
+	s32 from = pl->from_task ? pl->this_cpu : pl->prev_cpu;
+
+	if (pl->now < back->until && pl->burst <= back->burst && pl->prev_cpu == back->cpu &&
+	    from == back->from) {
+		pl->wait_ns = tctx->predicted_wait;
+		return true;
+	}
+	back->until = 0;
+	fl_count_active(pl);
+	if (!prev_wins(pl))
+		return false;
+	pl->wait_ns = pl->choice.first[true].wait;
+	back->until = pl->now + FREQ_STEP_NS;
+	back->burst = pl->burst + pl->burst / 8;
+	back->cpu = pl->prev_cpu;
+	back->from = from;
+	return true;
 }
 
 /*

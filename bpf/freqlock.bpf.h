@@ -72,6 +72,17 @@ struct inversion {
 	u32 level; /* its own */
 };
 
+/*
+ * A task went back to its previous CPU as the best of all: that, idle again, is so for a while, and
+ * for bursts that are no longer. choose.bpf.c.
+ */
+struct last_back {
+	u64 until; /* 0: it is to be seen */
+	u64 burst; /* ns at full speed */
+	s32 cpu;
+	s32 from; /* where the waker was */
+};
+
 struct task_ctx {
 	/* Queues: clock.bpf.h, policy/deadline.h. */
 	u64 vtime;        /* virtual time on the clock of @vtime_cpu; asleep, less that clock */
@@ -126,6 +137,7 @@ struct task_ctx {
 	u32 child_away;     /* children in a row that went elsewhere */
 	s32 park_target;    /* idle CPU to go to when the wait was too long, or -1 */
 	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
+	struct last_back back;
 	u64 park_until;
 	u64 park_spared; /* ns that it would have waited elsewhere */
 	/* Spinning: spin.bpf.c. */

@@ -72,6 +72,12 @@ __noinline int fl_class_learn(u64 key, u64 leave, u64 burst)
 	return 0;
 }
 
+/* To compare takes as long as to predict: by the last bits of the clock, one of four is. */
+static bool is_sampled(u64 now)
+{
+	return !(now & 3);
+}
+
 __noinline int fl_hist_add(u32 which, u64 predicted, u64 real)
 {
 	struct fl_hist2 *h = bpf_map_lookup_elem(&hists, &which);
@@ -198,7 +204,7 @@ int fl_learn_stop(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	if (runnable)
 		return 0;
 	/* What no mode went by is not compared. */
-	if (tctx->burst && mode_has(fl_policy(tctx)->mode, PREDICTS))
+	if (is_sampled(now) && tctx->burst && mode_has(fl_policy(tctx)->mode, PREDICTS))
 		fl_hist_add(FL_HIST_BURST, tctx->burst, tctx->work);
 	if (tctx->class_key) {
 		fl_class_learn(tctx->class_key, 0, tctx->work ?: 1);
@@ -216,7 +222,7 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 	u64 wait = elapsed(tctx->waiting_since, now);
 
-	if (tctx->flags & FL_TASK_PREDICTED)
+	if (tctx->flags & FL_TASK_PREDICTED && is_sampled(now))
 		fl_hist_add(FL_HIST_WAIT, tctx->predicted_wait, wait);
 	/* Of several predictions the lowest is chosen, and so usually one that is too low. */
 	if (tctx->flags & FL_TASK_PREDICTED && tctx->park_until) {

@@ -49,6 +49,7 @@
 #include "life.bpf.h"
 #include "neighbours.bpf.h"
 #include "park.bpf.h"
+#include "preempt.bpf.h"
 #include "queue.bpf.h"
 #include "spin.bpf.h"
 #include "wake.bpf.h"

@@ -15,6 +15,7 @@
 #include "drain.bpf.h"
 #include "kick.bpf.h"
 #include "place.bpf.h"
+#include "preempt.bpf.h"
 #include "queue.bpf.h"
 #include "warm.bpf.h"
 
@@ -140,6 +141,8 @@ static int park_fire(void *map, u32 *key, struct park_timer *t)
 		} else if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fl_queue(cpu), 0)) {
 			fl_cpu(cpu)->arrivals++;
 			fl_count(park_released);
+			if (tctx)
+				fl_released(p, tctx, cpu, now);
 		}
 	}
 	bpf_rcu_read_unlock();

@@ -184,6 +184,8 @@ static s32 queue_on(s32 cpu)
 static s32 take_claimed(struct placement *pl, s32 cpu)
 {
 	pl->idle = true;
+	if (pl->nr_active)
+		fl_one_more_active(pl);
 	if (cpu == pl->prev_cpu)
 		fl_count(place_prev_idle);
 	else
@@ -328,23 +330,6 @@ static s32 place_nest(struct task_struct *p, struct task_ctx *tctx, struct place
 	return AS_OFF;
 }
 
-/* Cores of which a CPU is busy; two CPUs to a core where there is more than one. */
-static u32 active_cores(void)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_smtmask();
-	u32 nr_idle = bpf_cpumask_weight(idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	return (nr_present > nr_idle ? nr_present - nr_idle : 0) >> smt_present;
-}
-
-/* How many cores one more would slow, if it does. */
-static void count_active(struct placement *pl)
-{
-	if (fl_turbo_falls())
-		pl->nr_active = active_cores();
-}
-
 /* The candidates that a scan has shown: the idle ones, and what they would cost others. */
 static void begin_choice(struct placement *pl)
 {
@@ -358,7 +343,7 @@ static void begin_choice(struct placement *pl)
 	pl->any_idle = scan->near >= 0;
 	if (!pl->any_idle)
 		return;
-	count_active(pl);
+	fl_count_active(pl);
 	choice->cpu[AUTO_WARM] = scan->warm.cpu;
 	choice->idle[AUTO_WARM] = choice->idle[AUTO_FAST] = choice->idle[AUTO_FREE] = true;
 	if (scan->fast_capacity > fl_topo(scan->warm.cpu)->capacity)
@@ -465,16 +450,14 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 }
 
 /* auto: @p was woken, and its previous CPU, which is claimed, is the place for it. */
-static bool goes_back(struct task_struct *p, struct placement *pl)
+static bool goes_back(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
 {
 	s32 prev = pl->prev_cpu;
 
 	if (pl->fork || fl_is_busy(prev) || !fl_allowed(p, prev) || outside(pl, prev))
 		return false;
-	count_active(pl);
-	if (!fl_prev_wins(pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
+	if (!fl_prev_is_best(tctx, pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
 		return false;
-	pl->wait_ns = pl->choice.first[true].wait;
 	fl_count(auto_prev);
 	take_claimed(pl, prev);
 	return true;
@@ -570,7 +553,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 		if (pl->now >= warm_next)
 			fl_warm_look(pl->this_cpu, pl->now);
 		pl->scan.set_only = fl_is_confined(p);
-		if (goes_back(p, pl))
+		if (goes_back(p, tctx, pl))
 			return pl->prev_cpu;
 	}
 	pl->scan.nest_only = mode_has(mode, WARM_ONLY);

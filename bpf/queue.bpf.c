@@ -296,6 +296,9 @@ bool fl_steal(s32 cpu)
 	if (sibling >= 0 && !fl_is_isolated(sibling) && somebody_waits(sibling) &&
 	    fl_steal_from(cpu, sibling, scx_bpf_now()))
 		return true;
+	/* The most usual case, without the loop: a machine of one group, where nothing waits. */
+	if (nr == 1 && !READ_ONCE(*fl_group_work(0)))
+		return false;
 	bpf_for(i, 0, nr) {
 		group = nth_group(own, nr, i);
 		if (READ_ONCE(*fl_group_work(group)) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A task needs a CPU: which one (as place.bpf.c says), in which of its queues, and whether
- * it preempts the task that runs there.
+ * it preempts the task that runs there (preempt.bpf.c).
  */
 #include "freqlock.bpf.h"
 #include "wake.bpf.h"
@@ -21,54 +21,12 @@
 #include "park.bpf.h"
 #include "place.bpf.h"
 #include "placement.bpf.h"
+#include "preempt.bpf.h"
 #include "queue.bpf.h"
 #include "spin.bpf.h"
 #include "warm.bpf.h"
 #include "policy/deadline.h"
 #include "policy/modes.h"
-
-/*
- * As under Linux's own, tasks of SCHED_BATCH and SCHED_IDLE that wake up preempt no task. A
- * waker that leaves its CPU to @p does so sooner by itself; if it lied, a tick finds it out.
- */
-static bool may_preempt(const struct task_struct *p, const struct task_ctx *tctx)
-{
-	return p->policy != POLICY_BATCH && !tctx->idles && !(tctx->flags & FL_TASK_FOLLOWS);
-}
-
-/*
- * In how many ns @tctx, which waits on @cpu, preempts the running task, FL_NONE: not at all. A task
- * is left to run for a while: what it was woken for is often done by then. But not while it holds
- * up others: @urgent.
- */
-u64 fl_preempts_in(struct task_ctx *tctx __arg_nonnull, s32 cpu, bool urgent, u64 now)
-{
-	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ran = elapsed(cctx->running_since, now), margin = tunables.preempt_margin_us * FL_USEC;
-	u64 rest = cctx->running_rest, outlived, left;
-
-	/* An idle task gives way to one that is not, whatever it is owed. */
-	if (cctx->running_idles && !tctx->idles && !cctx->boosted)
-		return 0;
-	/* A task that usually leaves before is left to do that, but not for all of a slice. */
-	if (cctx->boosted || deadline_preempts(tctx->deadline, cctx->running_deadline, margin))
-		rest = 0;
-	outlived = deadline_outlived(cctx->running_deadline, rest, cctx->running_slice,
-				     cctx->running_weight);
-	if (!deadline_preempts(tctx->deadline, outlived, margin) ||
-	    (sees_locks && fl_hold_spares(cpu, tctx->weight, now)))
-		return FL_NONE;
-	/* A boosted task has had what it was picked for when the boost is over. */
-	if (urgent || cctx->boosted)
-		return 0;
-	left = protected_ns(tunables.preempt_after_us * FL_USEC, fl_nr_running(cpu),
-			    cctx->running_weight, tctx->weight, cctx->running_slice);
-	left = greater(left, rest);
-	/* The end of its slice comes anyway. */
-	if (left >= cctx->running_slice)
-		return FL_NONE;
-	return left > ran ? left - ran : 0;
-}
 
 /* @p is the next to run on @cpu, and is not enqueued. */
 static void run_next(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 now)
@@ -255,17 +213,6 @@ static __always_inline bool settle_deadline(struct task_struct *p, struct task_c
 	return true;
 }
 
-/* In how many ns @p, which arrives, preempts what runs on @cpu; FL_NONE: not at all. */
-static __always_inline u64 decide_preemption(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
-					     bool urgent, u64 now)
-{
-	if (!fl_is_busy(cpu) || !(may_preempt(p, tctx) || urgent))
-		return FL_NONE;
-	if (fl_cpu(cpu)->spinner == p->tgid)
-		return 0;
-	return fl_preempts_in(tctx, cpu, urgent, now);
-}
-
 /* True if @p goes into its CPU's local queue, ahead of all that wait for that CPU. */
 static __always_inline bool goes_first(const struct task_struct *p, u64 enq_flags)
 {
@@ -301,23 +248,6 @@ static __always_inline void insert_queued(struct task_struct *p, struct task_ctx
 	if ((enq_flags & SCX_ENQ_WAKEUP) || !fl_still_late(p, tctx, cpu, now, enq_flags))
 		scx_bpf_dsq_insert_vtime(p, fl_queue(cpu), fl_request(tctx), tctx->deadline,
 					 enq_flags);
-}
-
-/* A task was queued on @cpu that is to preempt what runs there @in so many ns. */
-static __always_inline void call_cpu(s32 cpu, u64 in, u64 now)
-{
-	if (in == 0) {
-		fl_count(preempt_wake);
-		/* A dispatch that comes before this insert forgets it: it may balance then. */
-		fl_cpu(cpu)->wakee = true;
-		fl_kick(cpu, SCX_KICK_PREEMPT);
-	} else if (in != FL_NONE) {
-		fl_count(preempt_later);
-		fl_cpu(cpu)->wakee = true;
-		fl_end_turn(cpu, now, in);
-	} else if (!fl_is_busy(cpu)) {
-		fl_kick(cpu, SCX_KICK_IDLE);
-	}
 }
 
 /*

@@ -24,7 +24,7 @@
 /* @speed as something to divide by: 1..1024. */
 static inline u32 finish_speed(u32 speed)
 {
-	return greater(1, lesser(speed, FL_FULL_SPEED));
+	return longer(1, shorter(speed, FL_FULL_SPEED));
 }
 
 /*
@@ -43,20 +43,23 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 	u64 t, t_top, work_top, goal;
 	int i;
 
-	burst = lesser(burst, LEARN_MAX_NS);
+	burst = shorter(burst, LEARN_MAX_NS);
 	speed = finish_speed(speed);
-	top = lesser(top, FL_FULL_SPEED);
+	top = shorter(top, FL_FULL_SPEED);
 	if (speed >= top || !ramp)
-		return lesser(burst * FL_FULL_SPEED / greater(speed, top), FINISH_MAX_NS);
+		return shorter(burst * FL_FULL_SPEED / longer(speed, top), FINISH_MAX_NS);
 
-	ramp = lesser(ramp, FINISH_MAX_NS);
+	ramp = shorter(ramp, FINISH_MAX_NS);
 	t_top = (u64)(top - speed) * ramp / FL_FULL_SPEED;
 	work_top = (u64)(speed + top) * t_top / (2 * FL_FULL_SPEED);
 	if (burst >= work_top)
-		return lesser(t_top + (burst - work_top) * FL_FULL_SPEED / top, FINISH_MAX_NS);
+		return shorter(t_top + (burst - work_top) * FL_FULL_SPEED / top, FINISH_MAX_NS);
 
 	goal = burst * FL_FULL_SPEED;
-	t = lesser(goal / speed, t_top);
+	t = shorter(goal / speed, t_top);
+	/* Done before the speed rises by a thousandth of what it is, as most bursts are. */
+	if (t << 20 <= ramp * speed)
+		return t;
 	for (i = 0; i < 5; i++) {
 		/* How far up the ramp, in 2^32; t <= ramp, so no product wraps. */
 		u64 share = (t << 32) / ramp;
@@ -64,7 +67,7 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
 		u64 slope = speed + (share >> 22);
 
 		/* Past the root by rounding at most: then it stays. */
-		t -= (greater(done, goal) - goal) / slope;
+		t -= (longer(done, goal) - goal) / slope;
 	}
 	return t;
 }
@@ -75,7 +78,7 @@ static inline u64 finish_run(u64 burst, u32 speed, u32 top, u64 ramp)
  */
 static inline u64 finish_cold(u64 cold, u64 run)
 {
-	return lesser(cold, run);
+	return shorter(cold, run);
 }
 
 /*
@@ -104,28 +107,28 @@ static inline u64 finish_back(u64 away, u64 gap)
  */
 static inline u64 finish_lent(u64 run, u64 back, u64 elsewhere)
 {
-	return run > back ? lesser(run - back, elsewhere) : 0;
+	return run > back ? shorter(run - back, elsewhere) : 0;
 }
 
 /*
  * What it costs the @active cores when one more wakes up for @run ns, and their
  * speed falls from @now to @then (0..1024) for that long: with as many cores they
- * win it back along a line in @back ns. Of a core that went idle @gap ns ago they
+ * win it back along a line in @back ns. If one more was active until @gap ns ago they
  * have won back only as much by now, and so lose no more: the triangle of the whole
  * way back, less the one that was still to come.
  */
 static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back, u64 gap)
 {
-	u64 lost = lesser(run, FINISH_MAX_NS);
+	u64 lost = shorter(run, FINISH_MAX_NS);
 
-	back = lesser(back, FINISH_MAX_NS);
+	if (!active || then >= now)
+		return 0;
+	back = shorter(back, FINISH_MAX_NS);
 	if (gap < back)
 		lost += gap - gap * gap / (2 * back);
 	else
 		lost += back / 2;
-	if (!active || then >= now)
-		return 0;
-	return lesser(lost * (now - then) / now * active, FINISH_MAX_NS);
+	return shorter(lost * (now - then) / now * active, FINISH_MAX_NS);
 }
 
 /*
@@ -136,7 +139,7 @@ static inline u64 finish_others(u64 run, u32 active, u32 now, u32 then, u64 back
  */
 static inline u32 finish_invest(u32 speed, u32 top, u64 share)
 {
-	return speed < top ? speed + (top - speed) * lesser(share, FL_FULL_SPEED) / FL_FULL_SPEED :
+	return speed < top ? speed + (top - speed) * shorter(share, FL_FULL_SPEED) / FL_FULL_SPEED :
 			     speed;
 }
 
@@ -146,7 +149,7 @@ static inline u32 finish_invest(u32 speed, u32 top, u64 share)
  */
 static inline u64 finish_warm(u64 run, u64 ramp, u64 decay)
 {
-	decay = lesser(decay, FINISH_MAX_NS);
+	decay = shorter(decay, FINISH_MAX_NS);
 	return run < ramp ? run * decay / ramp : decay;
 }
 
@@ -164,8 +167,8 @@ static inline u64 finish_warm(u64 run, u64 ramp, u64 decay)
  */
 static inline u64 finish_rent(u64 rent, u64 past, u64 life)
 {
-	rent = lesser(rent, FINISH_MAX_NS);
-	life = lesser(life, FINISH_MAX_NS);
+	rent = shorter(rent, FINISH_MAX_NS);
+	life = shorter(life, FINISH_MAX_NS);
 	return past < life ? rent - rent * past / life : 0;
 }
 
@@ -182,9 +185,9 @@ struct candidate {
 
 static inline u64 candidate_finish(const struct candidate *c)
 {
-	return lesser(c->wait, FINISH_MAX_NS) + lesser(c->run, FINISH_MAX_NS) +
-	       lesser(c->migration, FINISH_MAX_NS) + lesser(c->displaced, FINISH_MAX_NS) +
-	       lesser(c->others, FINISH_MAX_NS);
+	return shorter(c->wait, FINISH_MAX_NS) + shorter(c->run, FINISH_MAX_NS) +
+	       shorter(c->migration, FINISH_MAX_NS) + shorter(c->displaced, FINISH_MAX_NS) +
+	       shorter(c->others, FINISH_MAX_NS);
 }
 
 /*
@@ -194,8 +197,8 @@ static inline u64 candidate_finish(const struct candidate *c)
  */
 static inline u64 finish_least(u64 burst, u64 wait, u64 migration)
 {
-	return lesser(wait, FINISH_MAX_NS) + lesser(burst, LEARN_MAX_NS) +
-	       lesser(migration, FINISH_MAX_NS);
+	return shorter(wait, FINISH_MAX_NS) + shorter(burst, LEARN_MAX_NS) +
+	       shorter(migration, FINISH_MAX_NS);
 }
 
 /*
@@ -223,11 +226,11 @@ static inline bool candidate_better(const struct candidate *c, const struct cand
  */
 static inline u64 finish_wait(u64 rest, u64 leave, u64 slice, u64 queued_work, u32 speed)
 {
-	u64 wait = lesser(lesser(lesser(rest, leave), slice), FINISH_MAX_NS);
+	u64 wait = shorter(shorter(shorter(rest, leave), slice), FINISH_MAX_NS);
 
-	return lesser(wait + lesser(queued_work, FINISH_MAX_NS) * FL_FULL_SPEED /
-				      finish_speed(speed),
-		      FINISH_MAX_NS);
+	return shorter(wait + shorter(queued_work, FINISH_MAX_NS) * FL_FULL_SPEED /
+				       finish_speed(speed),
+		       FINISH_MAX_NS);
 }
 
 #endif /* __FREQLOCK_POLICY_FINISH_H */

@@ -110,8 +110,8 @@ static inline u64 learn_exit(u64 seen, u64 past, u64 usual)
 
 	if (!seen)
 		return usual;
-	past = lesser(past, 1ULL << LEARN_EXIT_SHIFT);
-	return seen - (lesser(more, LEARN_IDLE_EXIT_MAX_NS) * past >> LEARN_EXIT_SHIFT);
+	past = shorter(past, 1ULL << LEARN_EXIT_SHIFT);
+	return seen - (shorter(more, LEARN_IDLE_EXIT_MAX_NS) * past >> LEARN_EXIT_SHIFT);
 }
 
 #endif /* __FREQLOCK_POLICY_LEARN_H */

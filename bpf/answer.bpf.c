@@ -21,12 +21,12 @@
  * It inherits only as that one wakes it of its own accord, and at once sleeps. Without such
  * a request, only tasks of the same user inherit.
  *
- * Races. What is known of a task is written by that task as it runs, and by who wakes it, under
- * its pi_lock; a task that runs is not woken. Only its waker's part of another task is read:
- * the waker's own. Tasks are named by PID and cookie, never by address: a name whose task exits
- * fits no other, and leads nowhere. Whether the other one is runnable may change while it is
- * looked at: then an edge is made that boosts nobody, or one is missing for a sleep. One that is
- * made as its task is woken cannot be: the wake-up waits until the task has left its CPU.
+ * Races. What is known of a task is written by that task as it runs or falls asleep, and by who
+ * wakes it, under its pi_lock. These never overlap: a wake-up waits until the task has left its
+ * CPU, and interrupts write nothing of the task that they interrupt. Tasks are named by PID and
+ * cookie, never by address: the name of one that exits fits no other, and an edge to it boosts
+ * nobody. Whether the other task is runnable may change while it is looked at: then an edge is
+ * made that boosts nobody, or one is missing for a sleep.
  */
 #include "freqlock.bpf.h"
 #include "answer.bpf.h"

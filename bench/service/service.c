@@ -162,8 +162,7 @@ int main(int argc, char **argv)
 	uint64_t ns;
 
 	if (argc != 9) {
-		fprintf(stderr,
-			"usage: service MS HOGS STEPS PAUSE_US CLIENT BROKER HOG SERVER\n");
+		fprintf(stderr, "usage: service MS HOGS STEPS PAUSE_US CLIENT BROKER HOG SERVER\n");
 		return 2;
 	}
 	ns = number(argv[1], 1, MAX_MS) * 1000000ull;

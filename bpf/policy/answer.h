@@ -65,7 +65,10 @@ static inline u32 answers_by(const struct answers *a, u64 self)
 	return nr;
 }
 
-/* @self, of @level, has answered. One that is not known takes a count from the rarest, or its place. */
+/*
+ * @self, of @level, has answered. One that is not known takes a count from the rarest, or at 0 its
+ * place.
+ */
 static inline void answers_add(struct answers *a, u64 self, u32 level)
 {
 	u32 i, rarest = 0;
@@ -103,7 +106,8 @@ static inline void answers_wrong(struct answers *a, u64 self)
 }
 
 /* The task of @by, @self, wakes that of @of, @wakee: true if it answers it, else it asks it. */
-static inline bool answer_is(const struct answers *by, u64 self, const struct answers *of, u64 wakee)
+static inline bool answer_is(const struct answers *by, u64 self, const struct answers *of,
+			     u64 wakee)
 {
 	if (by->timed)
 		return false;

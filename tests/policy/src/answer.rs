@@ -44,7 +44,12 @@ impl Tasks {
         )) {
             return;
         }
-        let is = policy!(answer_is(&self.answers[waker], by, &self.answers[wakee], of));
+        let is = policy!(answer_is(
+            &self.answers[waker],
+            by,
+            &self.answers[wakee],
+            of
+        ));
         if is {
             policy!(answers_add(
                 &mut self.answers[wakee],
@@ -85,7 +90,11 @@ fn a_client_waits_for_its_server_from_the_second_request_on() {
         let awaited = (round > 0).then_some((SERVER, true));
         assert_eq!(tasks.awaits(CLIENT), awaited, "round {round}");
         tasks.wakes(SERVER, CLIENT);
-        assert_eq!(tasks.awaits(SERVER), None, "one that serves waits for nobody");
+        assert_eq!(
+            tasks.awaits(SERVER),
+            None,
+            "one that serves waits for nobody"
+        );
     }
 }
 

@@ -69,6 +69,21 @@ static u64 uncharged(const struct task_ctx *tctx, u64 since, u64 now)
 	return elapsed(from, now);
 }
 
+/* Boosted CPU time in the present hold of the lock at @slot. */
+__noinline u64 fl_hold_used(u32 slot, u64 now)
+{
+	struct lock_slot *s = fl_slot(slot);
+	struct task_ctx *hctx = NULL;
+	struct task_struct *h = fl_task_of(READ_ONCE(s->owner), &hctx);
+	u64 used = s->used;
+
+	if (!h)
+		return used;
+	used += uncharged(hctx, s->since, now);
+	bpf_task_release(h);
+	return used;
+}
+
 static u64 allowance(const struct task_ctx *tctx, u64 now)
 {
 	const volatile struct fl_policy *policy = fl_policy(tctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Edges of the wait-for graph: one appears when a task falls asleep for a lock that a hook has
- * noted (lock.bpf.c), or says that it spins for one (hint.bpf.c), and goes when the task is
- * woken. A task has one at most.
+ * noted (lock.bpf.c), or for the answer of another task (answer.bpf.c), or says that it spins for a
+ * lock (hint.bpf.c), and goes when the task is woken. A task has one at most.
  */
 #include "freqlock.bpf.h"
 #include "edge.bpf.h"
@@ -35,7 +35,7 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 
 	if (!edge)
 		return 0;
-	if (reports_tasks)
+	if (reports_tasks && !fl_is_answer(edge))
 		fl_account_waited(wctx, self, handoff, now);
 	slot = edge_slot(edge);
 	s = fl_slot(slot);
@@ -56,7 +56,7 @@ __noinline int fl_lock_end(struct task_ctx *wctx __arg_nonnull, u64 self, bool h
 	return 0;
 }
 
-/* @w begins to wait for the lock @hash, which @h holds. */
+/* @w begins to wait for the lock @hash, which @h holds, or for the answers that it gives. */
 __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 			     struct task_struct *h __arg_trusted, u64 hash)
 {
@@ -79,8 +79,11 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	slot = fl_slot_of(w, hash);
 	if (slot < 0)
 		return 0;
-	fl_count(lock_sleep);
 	s = fl_slot(slot);
+	if (sees_answers && lock_is_answer(hash))
+		fl_count(ipc_wait);
+	else
+		fl_count(lock_sleep);
 	slot_own(s, holder, now);
 	level = w->prio < PRIO_RT_END ? LEVEL_MAX : wctx->level;
 	if (level != LEVEL_MAX && fl_asks(FL_HOOK_waiter_level, wctx))
@@ -88,7 +91,7 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	levels_add(s, level);
 	edge = edge_to(slot, level);
 	wctx->inversion.level = level;
-	if (reports_tasks)
+	if (reports_tasks && !fl_is_answer(edge))
 		fl_account_waits(wctx, hctx, holder, hash, now);
 	wctx->edge = edge;
 	if (wctx->holds)

@@ -10,6 +10,7 @@
 #include <scx/common.bpf.h>
 #include <bpf_experimental.h>
 #include "intf.h"
+#include "policy/answer.h"
 #include "policy/learn.h"
 #include "policy/spin.h"
 #include "policy/verifier.h"
@@ -55,7 +56,7 @@ enum fl_task_flags {
 	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
 	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
 	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU, with FL_TASK_PREDICTED */
-	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock that it waited for */
+	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock, or the answer, that it waited for */
 	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
 	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
 	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
@@ -159,6 +160,8 @@ struct task_ctx {
 	u64 wait_hash;  /* of the lock for which it is about to sleep or does, 0 none */
 	u64 wait_since;
 	u64 wait_owner; /* fl_self() of that one's holder, 0 once it slept */
+	/* Who answers it: answer.bpf.c. */
+	struct answers answers;
 	/* What it says of its locks: hint.bpf.c. */
 	u64 hint;       /* where its hint is in its memory, 0 none (hint.h) ... */
 	u64 hint_exec;  /* ... of the program that it was then, by its number */
@@ -274,6 +277,7 @@ extern const volatile bool displaces;
 extern const volatile bool isolates;
 extern const volatile bool partial;
 extern const volatile bool sees_locks;
+extern const volatile bool sees_answers;
 extern const volatile bool tickless;
 extern const volatile bool tickless_cpus[FL_MAX_CPUS];
 extern const volatile bool reports_tasks;

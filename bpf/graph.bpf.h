@@ -31,4 +31,10 @@ static __always_inline u64 fl_lock_hash(enum lock_space space, u64 addr, u32 tgi
 	return lock_hash(lock_key, space, addr, tgid);
 }
 
+/* True if @edge leads to what is no lock, but the answers of a task (answer.bpf.c). */
+static __always_inline bool fl_is_answer(u32 edge)
+{
+	return sees_answers && edge && lock_is_answer(slot_hash(fl_slot(edge_slot(edge))));
+}
+
 #endif /* __FREQLOCK_GRAPH_BPF_H */

@@ -72,6 +72,7 @@ KNOB(locks, "0..1", 1, 0, 1, start, "Find the holders of locks that others wait 
 KNOB(pi_weight, "0..1", 1, 0, 1, task, "A lock's holder inherits the weight and the deadline of its best waiter")
 KNOB(pi_nopreempt, "0..1", 1, 0, 1, task, "A lock's holder is not preempted while others wait for it")
 KNOB(pi_run_now, "0..1", 1, 0, 1, task, "A lock's holder that does not run goes ahead of its queue, or to the CPU that the waiter leaves")
+KNOB(pi_ipc, "0..1", 0, 0, 1, start, "A task that others of greater weight wait for, since it answers them over a pipe, a socket or an eventfd, is treated as the holder of a lock; needs --locks")
 KNOB(pi_big, "0..1", 1, 0, 1, task, "Where CPUs differ in capacity, a lock's holder that others wait for goes to a big one")
 KNOB(pi_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a small CPU is migrated to a big one only if such holds usually last this long")
 KNOB(pi_nopreempt_us, "us", 4000, 0, 1000000, task, "Longest time in one hold of a lock for which its holder is not preempted because of its waiters")

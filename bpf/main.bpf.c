@@ -23,7 +23,8 @@
  *    run (learn.bpf.c).
  * 7. A task that holds a lock for which others wait inherits the best waiter's
  *    weight and deadline, is not preempted, and runs on the CPU that a waiter left
- *    (lock.bpf.c, donate.bpf.c), all within bounds.
+ *    (lock.bpf.c, donate.bpf.c), all within bounds; with --pi-ipc also a task for whose
+ *    answer another one waits (answer.bpf.c).
  *
  * A task has no context only if init_task's allocation failed; it is counted, and
  * scheduled without one. Nothing here waits, and every loop has a bound. When the
@@ -32,6 +33,7 @@
 #include "freqlock.bpf.h"
 #include "account.bpf.h"
 #include "alone.bpf.h"
+#include "answer.bpf.h"
 #include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "choose.bpf.h"
@@ -66,6 +68,7 @@ const volatile bool capacity_differs;
 const volatile bool isolates;
 const volatile bool partial;
 const volatile bool sees_locks;
+const volatile bool sees_answers;
 const volatile bool tickless;
 const volatile bool tickless_cpus[FL_MAX_CPUS];
 const volatile bool reports_tasks = true;
@@ -441,6 +444,7 @@ void BPF_STRUCT_OPS(freqlock_stopping, struct task_struct *p, bool runnable)
 	if (sleeps) {
 		if (sees_locks && tctx->wait_owner && !is_dead(p))
 			fl_lock_sleep(p, tctx);
+		fl_answer_sleep(p, tctx, now);
 		cctx->waits_edge = tctx->edge;
 	}
 	if (reports_tasks)

@@ -108,6 +108,11 @@ STAT(hint_full, lock, "Holders that a hint reported and that could not be stored
 STAT(profile_new, lock, "Locks for which a profile was begun; the ones that are no longer listed made room for others")
 STAT(profile_full, lock, "Waits for which no profile could be begun")
 
+/* Answers of other tasks. */
+STAT(ipc_wait, ipc, "Waits for the answer of a task of lesser weight that are in the wait-for graph (--pi-ipc)")
+STAT(ipc_answered, ipc, "Such waits that this task ended, by its answer")
+STAT(ipc_wrong, ipc, "Such waits that another task, a signal or a timer ended: wrong guesses")
+
 /* What is reported of tasks. */
 STAT(exit_reported, report, "Exited tasks whose figures were reported to the agent")
 STAT(exit_lost, report, "Exited tasks for whose figures the buffer had no room: they count for the machine, not for their process")

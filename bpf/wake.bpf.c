@@ -7,6 +7,7 @@
 #include "wake.bpf.h"
 #include "account.bpf.h"
 #include "alone.bpf.h"
+#include "answer.bpf.h"
 #include "bandwidth.bpf.h"
 #include "cgroup.bpf.h"
 #include "clock.bpf.h"
@@ -108,6 +109,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		fl_count(wake);
 
 	pl->from_task = fl_is_busy(pl->this_cpu) && fl_from_task() && !fl_is_isolated(pl->this_cpu);
+	fl_answer_woken(p, tctx, pl->now);
 	if (fl_edge(tctx))
 		fl_lock_woken(p, tctx, pl->now);
 	if (mode_has(pl->mode, PREDICTS)) {
@@ -181,6 +183,8 @@ static __always_inline void begin_wait(struct task_struct *p, struct task_ctx *t
 	if (!tctx->waiting_since)
 		tctx->waiting_since = now;
 	fl_cgroup_count(tctx, tctx->own_weight, now);
+	if (sees_answers && (enq_flags & SCX_ENQ_WAKEUP) && !(tctx->flags & FL_TASK_ASKED))
+		fl_answer_woken(p, tctx, now);
 	count_unasked(p, tctx, enq_flags);
 	/* select_cpu is not asked for a task that may run on one CPU only. */
 	if (fl_edge(tctx) && (enq_flags & SCX_ENQ_WAKEUP))

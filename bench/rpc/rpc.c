@@ -10,18 +10,13 @@
  * count in. Prints requests a second and how long one took (p50, p99, p99.9).
  */
 #define _GNU_SOURCE
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include "../channels.h"
 #include "../histogram.h"
 
 enum { MAX_PAIRS = 256, MAX_STEPS = 1000000000, MAX_MS = 600000 };
 
 static struct pair {
-	int to_server[2], to_client[2]; /* each: read end, write end */
-	_Atomic uint32_t asked, answered;
+	struct channel channel;
 	struct histogram took;
 } *pairs;
 
@@ -31,144 +26,32 @@ static struct {
 
 static uint64_t work_steps, pause_steps;
 
-/* ---- channels: one message to the other side, and from it ---- */
+static const struct channel_kind *const kinds[] = { &over_pipes, &over_sockets, &over_words };
 
-static void send_byte(int fd)
-{
-	char byte = 0;
-
-	if (write(fd, &byte, 1) != 1)
-		_exit(0);
-}
-
-static void wait_byte(int fd)
-{
-	char byte;
-
-	if (read(fd, &byte, 1) != 1)
-		_exit(0);
-}
-
-static void open_pipes(struct pair *pair)
-{
-	if (pipe(pair->to_server) || pipe(pair->to_client))
-		fail("pipe");
-}
-
-static void close_pipes(struct pair *pair)
-{
-	close(pair->to_server[0]);
-	close(pair->to_server[1]);
-	close(pair->to_client[0]);
-	close(pair->to_client[1]);
-}
-
-static void open_sockets(struct pair *pair)
-{
-	int ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		fail("socketpair");
-	pair->to_server[1] = pair->to_client[0] = ends[0];
-	pair->to_server[0] = pair->to_client[1] = ends[1];
-}
-
-static void close_sockets(struct pair *pair)
-{
-	close(pair->to_server[0]);
-	close(pair->to_server[1]);
-}
-
-static void open_words(struct pair *pair)
-{
-	pair->asked = pair->answered = 0;
-}
-
-static void close_words(struct pair *pair)
-{
-	(void)pair;
-}
-
-static void ask_bytes(struct pair *pair)
-{
-	send_byte(pair->to_server[1]);
-	wait_byte(pair->to_client[0]);
-}
-
-static void serve_bytes(struct pair *pair)
-{
-	wait_byte(pair->to_server[0]);
-	work(work_steps);
-	send_byte(pair->to_client[1]);
-}
-
-static void signal_word(_Atomic uint32_t *word)
-{
-	atomic_store(word, 1);
-	futex_wake(word, 1, BETWEEN_PROCESSES);
-}
-
-static void wait_signal(_Atomic uint32_t *word)
-{
-	while (!atomic_exchange(word, 0))
-		futex_wait(word, 0, 0, BETWEEN_PROCESSES);
-}
-
-static void ask_words(struct pair *pair)
-{
-	signal_word(&pair->asked);
-	wait_signal(&pair->answered);
-}
-
-static void serve_words(struct pair *pair)
-{
-	wait_signal(&pair->asked);
-	work(work_steps);
-	signal_word(&pair->answered);
-}
-
-static const struct channel {
-	const char *name;
-	void (*open)(struct pair *pair);
-	void (*close)(struct pair *pair);
-	void (*ask)(struct pair *pair);
-	void (*serve)(struct pair *pair);
-} channels[] = {
-	{ "pipe_", open_pipes, close_pipes, ask_bytes, serve_bytes },
-	{ "socket_", open_sockets, close_sockets, ask_bytes, serve_bytes },
-	{ "futex_", open_words, close_words, ask_words, serve_words },
-};
-
-/* ---- */
-
-static pid_t begin_process(void)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (pid < 0)
-		fail("fork");
-	if (pid)
-		return pid;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-		_exit(1);
-	return 0;
-}
-
-static void client(const struct channel *channel, struct pair *pair)
+static void client(const struct channel_kind *kind, struct pair *pair)
 {
 	uint64_t before;
 
 	while (!atomic_load(&shared->over)) {
 		work(pause_steps);
 		before = now_ns();
-		channel->ask(pair);
+		kind->ask(&pair->channel);
 		if (atomic_load(&shared->measuring))
 			histogram_add(&pair->took, now_ns() - before);
 	}
 	_exit(0);
 }
 
-static void run(const struct channel *channel, long nr_pairs, uint64_t ns)
+static void serve(const struct channel_kind *kind, struct pair *pair)
+{
+	for (;;) {
+		kind->await(&pair->channel);
+		work(work_steps);
+		kind->answer(&pair->channel);
+	}
+}
+
+static void run(const struct channel_kind *kind, long nr_pairs, uint64_t ns)
 {
 	pid_t *clients = allocate(nr_pairs, sizeof(*clients));
 	pid_t *servers = allocate(nr_pairs, sizeof(*servers));
@@ -180,14 +63,13 @@ static void run(const struct channel *channel, long nr_pairs, uint64_t ns)
 	shared->measuring = shared->over = 0;
 	for (i = 0; i < nr_pairs; i++) {
 		memset(&pairs[i].took, 0, sizeof(pairs[i].took));
-		channel->open(&pairs[i]);
+		kind->open(&pairs[i].channel);
 		servers[i] = begin_process();
 		if (!servers[i])
-			for (;;)
-				channel->serve(&pairs[i]);
+			serve(kind, &pairs[i]);
 		clients[i] = begin_process();
 		if (!clients[i])
-			client(channel, &pairs[i]);
+			client(kind, &pairs[i]);
 	}
 	sleep_ns(ns / 10);
 	start = now_ns();
@@ -199,29 +81,19 @@ static void run(const struct channel *channel, long nr_pairs, uint64_t ns)
 	for (i = 0; i < nr_pairs; i++) {
 		if (waitpid(clients[i], &status, 0) < 0 || status)
 			wrong("a client did not end as it should");
-		kill(servers[i], SIGKILL);
-		waitpid(servers[i], &status, 0);
+		end_process(servers[i]);
 		histogram_merge(took, &pairs[i].took);
-		channel->close(&pairs[i]);
+		kind->close(&pairs[i].channel);
 	}
 	if (!took->nr)
 		wrong("no request was answered: give it more time");
-	printf("%srequests %.1f 1/s higher\n", channel->name, (double)took->nr * NS_PER_S / ns);
-	print_us(channel->name, "p50", percentile_ns(took, 0.5));
-	print_us(channel->name, "p99", percentile_ns(took, 0.99));
-	print_us(channel->name, "p99.9", percentile_ns(took, 0.999));
+	printf("%srequests %.1f 1/s higher\n", kind->name, (double)took->nr * NS_PER_S / ns);
+	print_us(kind->name, "p50", percentile_ns(took, 0.5));
+	print_us(kind->name, "p99", percentile_ns(took, 0.99));
+	print_us(kind->name, "p99.9", percentile_ns(took, 0.999));
 	free(took);
 	free(clients);
 	free(servers);
-}
-
-static void *share(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED)
-		fail("memory");
-	return memory;
 }
 
 int main(int argc, char **argv)
@@ -240,7 +112,7 @@ int main(int argc, char **argv)
 	pause_steps = number(argv[4], 0, MAX_STEPS);
 	pairs = share(nr_pairs * sizeof(*pairs));
 	shared = share(sizeof(*shared));
-	for (i = 0; i < sizeof(channels) / sizeof(channels[0]); i++)
-		run(&channels[i], nr_pairs, ns);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		run(kinds[i], nr_pairs, ns);
 	return 0;
 }

@@ -78,10 +78,12 @@ static inline u64 fl_mix(u64 h, u64 v)
 }
 
 /* What kind of address is hashed. */
-enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT };
+enum lock_space { LOCK_USER, LOCK_KERNEL, LOCK_HINT, LOCK_ANSWER };
 
 /* Set in the names of the kernel's locks; the bits below it are free for counting. */
 #define LOCK_OF_KERNEL (FL_SLOT_REFS + 1ULL)
+/* Set in the names of what is no lock: the answers of a task (answer.h). */
+#define LOCK_OF_ANSWER (LOCK_OF_KERNEL << 1)
 
 /*
  * A lock's name in the graph, never 0. @key is drawn when the scheduler is loaded:
@@ -92,15 +94,22 @@ static inline u64 lock_hash(u64 key, enum lock_space space, u64 addr, u32 tgid)
 {
 	u64 hash = fl_mix(fl_mix(key, addr), (u64)tgid << 2 | space);
 
-	hash &= ~(LOCK_OF_KERNEL | FL_SLOT_REFS);
+	hash &= ~(LOCK_OF_ANSWER | LOCK_OF_KERNEL | FL_SLOT_REFS);
 	if (space == LOCK_KERNEL)
 		return hash | LOCK_OF_KERNEL;
-	return hash ? hash : LOCK_OF_KERNEL << 1;
+	if (space == LOCK_ANSWER)
+		return hash | LOCK_OF_ANSWER;
+	return hash ? hash : LOCK_OF_ANSWER << 1;
 }
 
 static inline bool lock_is_kernels(u64 hash)
 {
 	return hash & LOCK_OF_KERNEL;
+}
+
+static inline bool lock_is_answer(u64 hash)
+{
+	return hash & LOCK_OF_ANSWER;
 }
 
 #endif /* __FREQLOCK_POLICY_LOCK_H */

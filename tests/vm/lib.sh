@@ -28,6 +28,7 @@ gaps=$loads/gaps
 apart=$loads/apart
 moved=$loads/moved
 pairs=$loads/pairs
+answers=$loads/answers
 # shellcheck source=scripts/lib/scheduler.sh
 source "$root/scripts/lib/scheduler.sh"
 
@@ -153,6 +154,7 @@ run_apart() { run_program "$apart" "$@"; }
 run_gaps() { run_program "$gaps" "$@"; }
 run_moved() { run_program "$moved" "$@"; }
 run_pairs() { run_program "$pairs" "$@"; }
+run_answers() { run_program "$answers" "$@"; }
 run_badlocks() { run_program "$badlocks" "$@"; }
 run_quota() { run_program "$quota" "$@"; }
 run_groups() { run_program "$groups" "$@"; }

@@ -309,6 +309,21 @@ fn periodic_measures() {
 }
 
 #[test]
+fn service_measures() {
+    let small = [("SERVICE_MS", "100"), ("SERVICE_HOGS", "1")];
+    let nice = ("SERVICE_NICE", "0 0 0 0");
+    let metrics = bench("service", &[small[0], small[1], nice]);
+    let mut wanted = Vec::new();
+    for channel in ["pipe", "socket", "eventfd", "broker"] {
+        for metric in ["requests", "p50", "p99", "longest", "p99_by_hogs"] {
+            wanted.push(format!("{channel}_{metric}"));
+        }
+    }
+    assert_eq!(names(&metrics), wanted);
+    assert!(metrics.iter().all(|metric| metric.value > 0.0));
+}
+
+#[test]
 fn rpc_measures() {
     let metrics = bench("rpc", &[("RPC_PAIRS", "2")]);
     let wanted = ["pipe", "socket", "futex"]

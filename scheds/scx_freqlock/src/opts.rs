@@ -325,6 +325,10 @@ impl Opts {
             let what = "--adapt requires --telemetry";
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }
+        if knobs.pi_ipc != 0 && knobs.locks == 0 {
+            let what = "--pi-ipc requires --locks";
+            command().error(ErrorKind::ArgumentConflict, what).exit();
+        }
         if let Some(what) = control::Error::of(&knobs) {
             command().error(ErrorKind::ArgumentConflict, what).exit();
         }

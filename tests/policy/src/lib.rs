@@ -4,6 +4,7 @@
 //! what a closed form in floating point says.
 #![cfg(test)]
 
+mod answer;
 mod balance;
 mod bandwidth;
 mod cgroup;

@@ -154,6 +154,9 @@ impl<'a> Scheduler<'a> {
         let counted = choice.source.has(intf::fl_source_flags_COUNTERS);
         cpus.fill_maps(&skel, &layout, machine.counters.ok().filter(|_| counted))?;
         let mut about = vec![speed, cold_text(&tunables), hooks, locks];
+        if tunables.pi_ipc != 0 {
+            about.push("tasks that answer others: known by their wake-ups (--pi-ipc)".into());
+        }
         if tunables.partial != 0 {
             about.push(partial_text());
         }
@@ -348,6 +351,7 @@ fn open_and_load<'a>(
     rodata.partial = partial;
     rodata.isolates = layout.isolates();
     rodata.sees_locks = locks.is_some();
+    rodata.sees_answers = locks.is_some() && settings.tunables().pi_ipc != 0;
     rodata.lock_key = random_key()?;
     rodata.reports_tasks = settings.tunables().telemetry != 0;
     rodata.shares_cgroups = cgroups;

@@ -5,6 +5,7 @@
 
 #include "freqlock.bpf.h"
 
+u32 fl_hold(struct task_ctx *tctx __arg_nonnull, u64 self, u64 now);
 u64 fl_hold_deadline(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
 u64 fl_hold_running(struct task_ctx *tctx __arg_nonnull, u64 self, s32 cpu, u64 now);
 bool fl_hold_spares(s32 cpu, u64 weight, u64 now);

@@ -23,11 +23,13 @@
  * one of parked tasks, which wait for this CPU on purpose and are left alone
  * until their time is over, and one of late tasks, which waited in the first for so
  * long that their deadlines no longer count; this one is in order of waiting. Each
- * slot of cgroups has one of tasks that a quota keeps from running, in that order as well.
+ * slot of cgroups has one of tasks that a quota keeps from running, in that order as well. And one
+ * has all that are held back for lock time, by the time at which they are let go.
  */
 #define FL_PARK_BIT        (1ULL << 16)
 #define FL_LATE_BIT        (1ULL << 17)
 #define FL_LIMIT_BIT       (1ULL << 18)
+#define FL_DEBTORS         (1ULL << 19)
 #define fl_queue(cpu)      ((u64)(cpu))
 #define fl_park(cpu)       ((u64)(cpu) | FL_PARK_BIT)
 #define fl_late(cpu)       ((u64)(cpu) | FL_LATE_BIT)
@@ -50,17 +52,18 @@ enum fl_event {
 #define PRIO_RT_END 100
 
 enum fl_task_flags {
-	FL_TASK_FORKED = 1 << 0,    /* has not run yet */
-	FL_TASK_PARK = 1 << 1,      /* enqueue shall park it */
-	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
-	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
-	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU, with FL_TASK_PREDICTED */
-	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock that it waited for */
-	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
-	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
-	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
-	FL_TASK_SENT = 1 << 9,      /* enqueue shall put it into the queue of an idle CPU */
-	FL_TASK_HELD = 1 << 10,     /* waits in the warm set, while CPUs outside may be idle */
+	FL_TASK_FORKED = 1 << 0,     /* has not run yet */
+	FL_TASK_PARK = 1 << 1,       /* enqueue shall park it */
+	FL_TASK_PREDICTED = 1 << 2,  /* a wait was predicted, to be compared */
+	FL_TASK_ASKED = 1 << 3,      /* select_cpu chose its CPU, enqueue follows */
+	FL_TASK_TO_IDLE = 1 << 4,    /* was sent to an idle CPU, with FL_TASK_PREDICTED */
+	FL_TASK_HANDOFF = 1 << 5,    /* was given the lock that it waited for */
+	FL_TASK_DISPLACED = 1 << 6,  /* enqueue follows, for a real-time task takes its CPU */
+	FL_TASK_FOLLOWS = 1 << 7,    /* its waker announced that it leaves the CPU to it */
+	FL_TASK_HAD_TURN = 1 << 8,   /* ran for half a slice before it was preempted */
+	FL_TASK_SENT = 1 << 9,       /* enqueue shall put it into the queue of an idle CPU */
+	FL_TASK_HELD = 1 << 10,      /* waits in the warm set, while CPUs outside may be idle */
+	FL_TASK_HELD_BACK = 1 << 11, /* is to wait until it owes no lock time, or does */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -138,6 +141,7 @@ struct task_ctx {
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
+	u64 debt_until;   /* it owes others lock time until then: debt.bpf.c */
 	s32 big_cpu;      /* it is to continue there, or -1; written by its waiter */
 	u32 level;        /* of its own nice value */
 	/* What it waits for: edge.bpf.c, lock.bpf.c. */

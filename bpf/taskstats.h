@@ -28,6 +28,7 @@ TASK_STAT(lock_waits, count, "Waits, asleep, for locks of which the holder is kn
 TASK_STAT(lock_wait, ns, "Time asleep in waits for such locks")
 TASK_STAT(holds, count, "Holds of a lock that ended with a handoff to a waiter")
 TASK_STAT(hold, ns, "Time of such holds, from the begin of the first wait")
+TASK_STAT(held_back, ns, "Time for which it was held back, since it had held locks for longer than its share while others waited")
 TASK_STAT(boosted, ns, "Time on a CPU with inherited priority")
 TASK_STAT(spin, ns, "Time on a CPU while it was known to spin")
 TASK_STAT(inversions, count, "Waits for a lock that a task of lesser weight held")

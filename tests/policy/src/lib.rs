@@ -16,6 +16,7 @@ mod graph;
 mod groups;
 mod learn;
 mod lock;
+mod lock_debt;
 mod modes;
 mod profile;
 mod quota;

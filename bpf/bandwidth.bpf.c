@@ -288,7 +288,8 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 		return arm(in_range(goal, FL_MAX_SHARES), c->b.refill_at, now);
 	}
 	fl_count(unthrottled);
-	return fl_aside_went(goal, now);
+	fl_aside_went(goal, now);
+	return 0;
 }
 
 static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)

@@ -99,7 +99,7 @@ bool fl_debt_hold_back(struct task_struct *p __arg_trusted, struct task_ctx *tct
 	fl_put_aside(tctx, now);
 	/* Before that it waits for no CPU. */
 	tctx->waiting_since = tctx->debt_until;
-	tctx->stats.held_back += debt_left(tctx->debt_until, now);
+	tctx->stats.throttled += debt_left(tctx->debt_until, now);
 	fl_count(held_back);
 	/* The task comes there as this returns: the timer looks again where it sees this alone. */
 	__sync_lock_test_and_set(&t->came, 1);

@@ -100,7 +100,11 @@ struct task_ctx {
 	u64 task_group; /* the address of its struct task_group, ... */
 	u32 cgroup;     /* ... and the slot where that one's figures are */
 	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
-	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
+	/* Others here, for they fill a word: */
+	bool events;   /* there is an event: learn.bpf.c */
+	bool late;     /* it waited for so long that its next turn is a short one: late.bpf.c */
+	bool reported; /* it has exited, and the agent has its figures: account.bpf.c */
+	u64 counted;   /* what it adds to its cgroup's weight while it is runnable, else 0 */
 	/* Quotas: bandwidth.bpf.c. */
 	u64 granted;         /* ns that it took from its cgroup's quota ... */
 	u64 granted_at;      /* ... as it had run for so long, by the kernel */
@@ -121,13 +125,11 @@ struct task_ctx {
 	u64 away;                           /* average length of such a sleep, 0 unknown */
 	u64 class_key;                      /* of the fork that made this task */
 	u64 fork_key;                       /* of the fork that it made itself last */
-	bool events;                        /* there is an event */
-	/* Starving: late.bpf.c. */
-	bool late; /* it waited for so long that its next turn is a short one */
 	/* Placement: place.bpf.c, park.bpf.c. */
 	s32 child_cpu;      /* home of its children: where they are sent, -1 none yet */
 	u32 child_away;     /* children in a row that went elsewhere */
 	s32 park_target;    /* idle CPU to go to when the wait was too long, or -1 */
+	s32 ran_on;         /* the CPU that it was given last, -1 none yet */
 	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
 	u64 park_until;
 	u64 park_spared; /* ns that it would have waited elsewhere */
@@ -158,8 +160,6 @@ struct task_ctx {
 	u64 hint_waits; /* of the one for which it said to spin, while it has an edge */
 	u64 hint_since; /* then it began to */
 	/* What is reported of it: account.bpf.c. */
-	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
-	bool reported;  /* it has exited, and the agent has its figures */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
 	struct fl_task_stats stats;
 	struct inversion inversion;

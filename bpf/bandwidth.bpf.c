@@ -17,21 +17,16 @@
  *    has a turn, which ends as it begins: the kernel ends a scheduler that keeps a task waiting
  *    for 30 s, and a quota of 1 ms in a second may have hundreds of tasks.
  *
- * Timers run without the lock of a task's run queue, and a task's affinity, cgroup or class may
- * change at any moment. So they write in its context for how long it was throttled, which is a
- * figure and decides nothing, and nothing else: a task that they queue adds nothing to what is
- * known to wait there, and cpu_ctx::released says that such are there.
+ * How tasks that wait so go on, aside.bpf.h says. The timer writes in their contexts for how long
+ * they were throttled, which is a figure and decides nothing.
  */
 #include "freqlock.bpf.h"
 #include "bandwidth.bpf.h"
-#include "alone.bpf.h"
+#include "aside.bpf.h"
 #include "cgroup.bpf.h"
-#include "clock.bpf.h"
 #include "donate.bpf.h"
 #include "kick.bpf.h"
 #include "late.bpf.h"
-#include "place.bpf.h"
-#include "queue.bpf.h"
 #include "policy/deadline.h"
 
 /* Tasks scanned, as many as late.bpf.c scans, and those let go at a time. */
@@ -160,30 +155,13 @@ __noinline u64 fl_bandwidth_take(u32 slot, u64 want, u64 now)
 	return want;
 }
 
-/* linux/sched/signal.h, SIGNAL_GROUP_EXIT: a macro, so not among the kernel's types. */
-#define GROUP_EXITS 4
-
 /* More than any debt. */
 #define GRACE_ANY (1LL << 62)
 
-/*
- * True if @p was preempted as it read under RCU, for which it has to come to an end soon. The
- * current task does so here in any case: the kernel has it begin with that to call a BPF program.
- */
-static bool reads_under_rcu(struct task_struct *p)
-{
-	return bpf_core_field_exists(p->rcu_read_lock_nesting) &&
-	       BPF_CORE_READ(p, rcu_read_lock_nesting) > (bpf_get_current_task_btf() == p);
-}
-
-/*
- * The debt, ns, that @p may make for its cgroup: others wait for it. Who dies gives its memory
- * back, and does nothing else.
- */
+/* The debt, ns, that @p may make for its cgroup: others wait for it. */
 static s64 grace_of(struct task_struct *p, struct task_ctx *tctx)
 {
-	if ((p->flags & PF_EXITING) || (BPF_CORE_READ(p, signal, flags) & GROUP_EXITS) ||
-	    reads_under_rcu(p))
+	if (fl_must_go_on(p))
 		return GRACE_ANY;
 	return fl_holds(tctx) ? fl_policy(tctx)->pi_budget_us * FL_USEC : 0;
 }
@@ -195,10 +173,7 @@ bool fl_bandwidth_refuses(struct task_struct *p __arg_trusted, struct task_ctx *
 	return fl_bandwidth_level(tctx->cgroup, grace_of(p, tctx), now);
 }
 
-/*
- * Put @p aside, if its quota is used up. It keeps its lag, as one that sleeps does, and is no
- * competitor to others until it is let go. True if so.
- */
+/* Put @p aside, if its quota is used up. True if so. */
 bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 			   u64 enq_flags, u64 now)
 {
@@ -208,10 +183,7 @@ bool fl_bandwidth_throttle(struct task_struct *p __arg_trusted, struct task_ctx 
 	tctx->throttled_by = 0;
 	if (!slot || fl_cannot_kick())
 		return false;
-	vtime_sleep(tctx);
-	queued_remove(tctx);
-	fl_cgroup_count(tctx, 0, now);
-	tctx->flags &= ~FL_TASK_PARK;
+	fl_put_aside(tctx, now);
 	tctx->throttled_by = slot;
 	tctx->throttled_until = 0;
 	tctx->waiting_since = now;
@@ -285,7 +257,6 @@ __noinline u64 fl_bandwidth_goal(struct task_struct *p __arg_trusted,
 				 struct task_ctx *tctx __arg_nonnull, u32 slot, bool may, u64 now)
 {
 	bool late = is_late(tctx->waiting_since, now, tunables.starve_ms * 1000 * FL_USEC);
-	s32 cpu = scx_bpf_task_cpu(p), idle;
 	s64 grace = grace_of(p, tctx);
 	u32 above;
 
@@ -296,20 +267,14 @@ __noinline u64 fl_bandwidth_goal(struct task_struct *p __arg_trusted,
 		if (above)
 			return above == slot ? FL_NONE : fl_throttled(above);
 	}
-	/* The kernel finds it another CPU (fl_drain()). */
-	if (READ_ONCE(fl_cpu(cpu)->offline))
-		return SCX_DSQ_LOCAL_ON | cpu;
-	idle = fl_claim_idle(p, fl_policy(tctx)->mode, cpu, now);
-	return idle >= 0 ? SCX_DSQ_LOCAL_ON | idle : fl_queue(cpu);
+	return fl_aside_goal(p, tctx, now);
 }
 
-/* Its place in the queue @goal: on the clock of its CPU, or as long as it waits. */
+/* Its place in the queue @goal: by its deadline, or as long as it waits. */
 __noinline u64 fl_bandwidth_key(struct task_struct *p __arg_trusted,
 				struct task_ctx *tctx __arg_nonnull, u64 goal)
 {
-	if (goal & FL_LIMIT_BIT)
-		return p->scx.dsq_vtime;
-	return fl_cpu(goal)->vclock + vtime_charge(fl_request(tctx), tctx->weight);
+	return goal & FL_LIMIT_BIT ? p->scx.dsq_vtime : fl_aside_key(tctx, goal);
 }
 
 /* A task came to @goal: who is to take it from there is told. */
@@ -317,23 +282,13 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 {
 	struct limit_ctx *c;
 
-	if (goal & SCX_DSQ_LOCAL_ON) {
-		fl_came(goal & (FL_MAX_CPUS - 1), now);
-		fl_kick(goal & (FL_MAX_CPUS - 1), SCX_KICK_IDLE);
-	} else if (goal & FL_LIMIT_BIT) {
+	if (goal & FL_LIMIT_BIT) {
 		c = fl_limit(goal);
 		__sync_lock_test_and_set(&c->came, 1);
 		return arm(in_range(goal, FL_MAX_SHARES), c->b.refill_at, now);
-	} else {
-		fl_cpu(goal)->released = true;
-		fl_cpu(goal)->arrivals++;
-		fl_came(goal, now);
-		fl_mark_work(goal);
-		/* It may have gone idle since it was looked at. */
-		if (!fl_is_busy(goal))
-			fl_kick(goal, SCX_KICK_IDLE);
 	}
 	fl_count(unthrottled);
+	fl_aside_went(goal, now);
 	return 0;
 }
 

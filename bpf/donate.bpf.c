@@ -370,26 +370,33 @@ static void call_here(struct task_struct *h, struct task_ctx *hctx, u64 self, s3
 	fl_kick(from, SCX_KICK_PREEMPT);
 }
 
-/*
- * @h waits for the quota of the cgroup in @slot, or was let go. On @cpu it goes on by grace
- * (bandwidth.bpf.c).
- */
-static bool run_throttled(struct task_struct *h, u32 slot, s32 cpu)
+/* The queue in which @hctx was put aside (aside.bpf.h), 0 none; it may have been let go since. */
+static u64 aside_queue(const struct task_ctx *hctx)
 {
-	if (!take_here(h, fl_throttled(slot), cpu) &&
-	    !take_here(h, fl_queue(scx_bpf_task_cpu(h)), cpu))
+	if (shares_cgroups && hctx->throttled_by)
+		return fl_throttled(hctx->throttled_by);
+	return hctx->flags & FL_TASK_HELD_BACK ? FL_DEBTORS : 0;
+}
+
+/*
+ * @h was put aside in @queue, and may have been let go. On @cpu it goes on, for want of a quota by
+ * grace (bandwidth.bpf.c).
+ */
+static bool run_aside(struct task_struct *h, u64 queue, s32 cpu)
+{
+	if (!take_here(h, queue, cpu) && !take_here(h, fl_queue(scx_bpf_task_cpu(h)), cpu))
 		return false;
 	fl_count(hold_here);
 	return true;
 }
 
 /* The same where it may not run on @cpu: it goes first on its own. */
-static void call_throttled(struct task_struct *h, u32 slot)
+static void call_aside(struct task_struct *h, u64 queue)
 {
 	s32 own = scx_bpf_task_cpu(h);
 	struct bpf_iter_scx_dsq it;
 
-	if (!bpf_iter_scx_dsq_new(&it, fl_throttled(slot), 0) &&
+	if (!bpf_iter_scx_dsq_new(&it, queue, 0) &&
 	    scx_bpf_dsq_move(&it, h, SCX_DSQ_LOCAL_ON | own, 0)) {
 		fl_count(hold_ahead);
 		fl_kick(own, SCX_KICK_PREEMPT);
@@ -403,8 +410,8 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	u64 owner = READ_ONCE(fl_slot(slot)->owner);
 	struct task_struct *h = bpf_task_from_pid(owner >> 32);
 	struct task_ctx *hctx;
-	u32 throttled;
 	bool allowed;
+	u64 aside;
 	int edge = 0;
 	s32 from;
 
@@ -418,12 +425,12 @@ __noinline int fl_run_owner(s32 cpu, u32 slot, u64 now, bool *done __arg_nonnull
 	if (edge)
 		goto out;
 	allowed = fl_allowed(h, cpu) && !is_migration_disabled(h);
-	throttled = shares_cgroups ? hctx->throttled_by : 0;
-	if (throttled) {
+	aside = aside_queue(hctx);
+	if (aside) {
 		if (allowed)
-			*done = run_throttled(h, throttled, cpu);
+			*done = run_aside(h, aside, cpu);
 		else
-			call_throttled(h, throttled);
+			call_aside(h, aside);
 		goto out;
 	}
 	if (from < 0) {

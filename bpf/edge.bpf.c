@@ -7,6 +7,7 @@
 #include "freqlock.bpf.h"
 #include "edge.bpf.h"
 #include "account.bpf.h"
+#include "debt.bpf.h"
 #include "donate.bpf.h"
 #include "graph.bpf.h"
 #include "hooks.bpf.h"
@@ -128,6 +129,7 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 		hctx->stats.holds++;
 		hctx->stats.hold += elapsed(s->since, now);
 		fl_hold_charge(hctx, fl_self(waker, hctx), now);
+		fl_debt_handoff(hctx, edge_slot(wctx->edge), now);
 		if (cctx->boosted)
 			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(hctx),
 								hctx->weight);

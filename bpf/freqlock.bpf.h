@@ -24,11 +24,13 @@
  * one of parked tasks, which wait for this CPU on purpose and are left alone
  * until their time is over, and one of late tasks, which waited in the first for so
  * long that their deadlines no longer count; this one is in order of waiting. Each
- * slot of cgroups has one of tasks that a quota keeps from running, in that order as well.
+ * slot of cgroups has one of tasks that a quota keeps from running, in that order as well. And one
+ * has all that are held back for lock time, by the time at which they are let go.
  */
 #define FL_PARK_BIT        (1ULL << 16)
 #define FL_LATE_BIT        (1ULL << 17)
 #define FL_LIMIT_BIT       (1ULL << 18)
+#define FL_DEBTORS         (1ULL << 19)
 #define fl_queue(cpu)      ((u64)(cpu))
 #define fl_park(cpu)       ((u64)(cpu) | FL_PARK_BIT)
 #define fl_late(cpu)       ((u64)(cpu) | FL_LATE_BIT)
@@ -51,17 +53,18 @@ enum fl_event {
 #define PRIO_RT_END 100
 
 enum fl_task_flags {
-	FL_TASK_FORKED = 1 << 0,    /* has not run yet */
-	FL_TASK_PARK = 1 << 1,      /* enqueue shall park it */
-	FL_TASK_PREDICTED = 1 << 2, /* a wait was predicted, to be compared */
-	FL_TASK_ASKED = 1 << 3,     /* select_cpu chose its CPU, enqueue follows */
-	FL_TASK_TO_IDLE = 1 << 4,   /* was sent to an idle CPU, with FL_TASK_PREDICTED */
-	FL_TASK_HANDOFF = 1 << 5,   /* was given the lock, or the answer, that it waited for */
-	FL_TASK_DISPLACED = 1 << 6, /* enqueue follows, for a real-time task takes its CPU */
-	FL_TASK_FOLLOWS = 1 << 7,   /* its waker announced that it leaves the CPU to it */
-	FL_TASK_HAD_TURN = 1 << 8,  /* ran for half a slice before it was preempted */
-	FL_TASK_SENT = 1 << 9,      /* enqueue shall put it into the queue of an idle CPU */
-	FL_TASK_HELD = 1 << 10,     /* waits in the warm set, while CPUs outside may be idle */
+	FL_TASK_FORKED = 1 << 0,     /* has not run yet */
+	FL_TASK_PARK = 1 << 1,       /* enqueue shall park it */
+	FL_TASK_PREDICTED = 1 << 2,  /* a wait was predicted, to be compared */
+	FL_TASK_ASKED = 1 << 3,      /* select_cpu chose its CPU, enqueue follows */
+	FL_TASK_TO_IDLE = 1 << 4,    /* was sent to an idle CPU, with FL_TASK_PREDICTED */
+	FL_TASK_HANDOFF = 1 << 5,    /* was given the lock, or the answer, that it waited for */
+	FL_TASK_DISPLACED = 1 << 6,  /* enqueue follows, for a real-time task takes its CPU */
+	FL_TASK_FOLLOWS = 1 << 7,    /* its waker announced that it leaves the CPU to it */
+	FL_TASK_HAD_TURN = 1 << 8,   /* ran for half a slice before it was preempted */
+	FL_TASK_SENT = 1 << 9,       /* enqueue shall put it into the queue of an idle CPU */
+	FL_TASK_HELD = 1 << 10,      /* waits in the warm set, while CPUs outside may be idle */
+	FL_TASK_HELD_BACK = 1 << 11, /* is to wait until it owes no lock time, or does */
 };
 
 /* A task waits for another of lesser weight, which holds the lock. */
@@ -109,7 +112,11 @@ struct task_ctx {
 	u64 task_group; /* the address of its struct task_group, ... */
 	u32 cgroup;     /* ... and the slot where that one's figures are */
 	bool idles;     /* of SCHED_IDLE, or in a cgroup with cpu.idle */
-	u64 counted;    /* what it adds to its cgroup's weight while it is runnable, else 0 */
+	/* Others here, for they fill a word: */
+	bool events;   /* there is an event: learn.bpf.c */
+	bool late;     /* it waited for so long that its next turn is a short one: late.bpf.c */
+	bool reported; /* it has exited, and the agent has its figures: account.bpf.c */
+	u64 counted;   /* what it adds to its cgroup's weight while it is runnable, else 0 */
 	/* Quotas: bandwidth.bpf.c. */
 	u64 granted;         /* ns that it took from its cgroup's quota ... */
 	u64 granted_at;      /* ... as it had run for so long, by the kernel */
@@ -130,13 +137,11 @@ struct task_ctx {
 	u64 away;                           /* average length of such a sleep, 0 unknown */
 	u64 class_key;                      /* of the fork that made this task */
 	u64 fork_key;                       /* of the fork that it made itself last */
-	bool events;                        /* there is an event */
-	/* Starving: late.bpf.c. */
-	bool late; /* it waited for so long that its next turn is a short one */
 	/* Placement: place.bpf.c, park.bpf.c. */
 	s32 child_cpu;      /* home of its children: where they are sent, -1 none yet */
 	u32 child_away;     /* children in a row that went elsewhere */
 	s32 park_target;    /* idle CPU to go to when the wait was too long, or -1 */
+	s32 ran_on;         /* the CPU that it was given last, -1 none yet */
 	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
 	struct last_back back;
 	u64 park_until;
@@ -151,6 +156,7 @@ struct task_ctx {
 	u64 allowance_at; /* ... at this time */
 	u64 keep_ns;      /* may go on undisturbed for so long, by fl_hold() */
 	u64 hold_ns;      /* length of such a hold, 0 unknown, by fl_hold() */
+	u64 debt_until;   /* it owes others lock time until then: debt.bpf.c */
 	s32 big_cpu;      /* it is to continue there, or -1; written by its waiter */
 	u32 level;        /* of its own nice value */
 	/* What it waits for: edge.bpf.c, lock.bpf.c. */
@@ -169,8 +175,6 @@ struct task_ctx {
 	u64 hint_waits; /* of the one for which it said to spin, while it has an edge */
 	u64 hint_since; /* then it began to */
 	/* What is reported of it: account.bpf.c. */
-	s32 ran_on;     /* the CPU that it was given last, -1 none yet */
-	bool reported;  /* it has exited, and the agent has its figures */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
 	struct fl_task_stats stats;
 	struct inversion inversion;

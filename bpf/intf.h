@@ -21,7 +21,7 @@ typedef int64_t s64;
 #endif
 
 enum fl_consts {
-	FL_ABI_VERSION = 6,
+	FL_ABI_VERSION = 7,
 	FL_MAX_CPUS = 1024,
 	FL_GROUP_CPUS = 64, /* CPUs in a group: the bits of a word */
 	FL_MAX_GROUPS = 256,
@@ -264,6 +264,7 @@ struct fl_lock_profile {
 	u64 holds_small; /* of these, ended on a CPU that is not of the largest */
 	u64 preempted;   /* times when a holder lost its CPU while there were waiters */
 	u32 wait_slot[FL_PROFILE_SLOTS];
+	u32 hold_slot[FL_PROFILE_SLOTS]; /* of @holds */
 };
 
 struct fl_task_stats {

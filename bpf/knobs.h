@@ -78,6 +78,7 @@ KNOB(pi_big_us, "us", 200, 0, 1000000, task, "A lock's holder that runs on a sma
 KNOB(pi_nopreempt_us, "us", 4000, 0, 1000000, task, "Longest time in one hold of a lock for which its holder is not preempted because of its waiters")
 KNOB(pi_budget_us, "us", 50000, 0, 10000000, task, "Most CPU time in one hold of a lock that the holder gets with the priority of waiters of greater weight; pi_nopreempt_us where no waiter has a greater weight")
 KNOB(pi_bandwidth, "0..1024", 512, 0, 1024, task, "Largest share of a CPU that a task gets with inherited priority, beyond pi_budget_us")
+KNOB(lock_debt_us, "us", 0, 0, 1000000, task, "Longest time for which a task is held back as it hands off a lock of user space, so that those that waited have the lock for as long as it had it, by weight; 0 for never")
 
 /* What is reported. */
 KNOB(telemetry, "0..1", 1, 0, 1, start, "Count for each task what it ran, waited, held and waited for, and report priority inversions")

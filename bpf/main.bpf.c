@@ -24,7 +24,8 @@
  * 7. A task that holds a lock for which others wait inherits the best waiter's
  *    weight and deadline, is not preempted, and runs on the CPU that a waiter left
  *    (lock.bpf.c, donate.bpf.c), all within bounds; with --pi-ipc also a task for whose
- *    answer another one waits (answer.bpf.c).
+ *    answer another one waits (answer.bpf.c). One that holds locks for longer than its
+ *    share is held back, if the knob lock_debt_us says so (debt.bpf.c).
  *
  * A task has no context only if init_task's allocation failed; it is counted, and
  * scheduled without one. Nothing here waits, and every loop has a bound. When the
@@ -39,6 +40,7 @@
 #include "choose.bpf.h"
 #include "clock.bpf.h"
 #include "context.bpf.h"
+#include "debt.bpf.h"
 #include "donate.bpf.h"
 #include "dump.bpf.h"
 #include "edge.bpf.h"
@@ -173,7 +175,8 @@ void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (tctx && fl_is_limited() && !fl_bandwidth_go_on(prev, tctx, now)) {
+	if (tctx &&
+	    (fl_is_held_back(tctx) || (fl_is_limited() && !fl_bandwidth_go_on(prev, tctx, now)))) {
 		/* Enqueued as well, and put aside. */
 		take_any(cpu);
 		return;
@@ -495,6 +498,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(freqlock_init)
 	err = fl_bandwidth_init();
 	if (err) {
 		scx_bpf_error("cannot set up quotas of cgroups: %d", err);
+		return err;
+	}
+	err = fl_debt_init();
+	if (err) {
+		scx_bpf_error("cannot set up lock debts: %d", err);
 		return err;
 	}
 	bpf_for(cpu, 0, nr_cpus) {

@@ -112,6 +112,7 @@ __noinline int fl_profile_hold(u64 hash, s32 cpu, u64 ns)
 		return 0;
 	__sync_fetch_and_add(&profile->holds, 1);
 	__sync_fetch_and_add(&profile->hold_ns, ns);
+	__sync_fetch_and_add(&profile->hold_slot[in_range(profile_slot(ns), FL_PROFILE_SLOTS)], 1);
 	if (fl_topo(cpu)->capacity < FL_FULL_SPEED)
 		__sync_fetch_and_add(&profile->holds_small, 1);
 	return 0;

@@ -12,6 +12,7 @@
 #include "cgroup.bpf.h"
 #include "clock.bpf.h"
 #include "context.bpf.h"
+#include "debt.bpf.h"
 #include "decision.bpf.h"
 #include "donate.bpf.h"
 #include "drop.bpf.h"
@@ -336,6 +337,8 @@ void BPF_STRUCT_OPS(freqlock_enqueue, struct task_struct *p, u64 enq_flags)
 	arrives = (enq_flags & SCX_ENQ_WAKEUP) || (tctx->flags & FL_TASK_FORKED);
 	begin_wait(p, tctx, enq_flags, now);
 	if (fl_is_limited() && fl_bandwidth_throttle(p, tctx, enq_flags, now))
+		return;
+	if (fl_is_held_back(tctx) && fl_debt_hold_back(p, tctx, enq_flags, now))
 		return;
 	if (partial && go_where_sent(p, tctx, cpu, now, enq_flags))
 		return;

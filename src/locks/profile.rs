@@ -5,6 +5,7 @@
 use crate::foreign::Foreign;
 use crate::histogram;
 use crate::intf;
+use crate::locks::SpinLimit;
 use crate::raw;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub struct LockProfile {
     pub preempted: u64,
     #[stat(desc = "Histogram of waits: bucket and count in turn, without the empty ones")]
     pub wait_hist: Vec<u64>,
+    #[stat(desc = "Histogram of holds, in the same way")]
+    pub hold_hist: Vec<u64>,
 }
 
 /// All that are remembered.
@@ -78,6 +81,7 @@ impl LockProfile {
             holds_small: raw.holds_small,
             preempted: raw.preempted,
             wait_hist: histogram::pairs(raw.wait_slot.iter().map(|n| u64::from(*n))),
+            hold_hist: histogram::pairs(raw.hold_slot.iter().map(|n| u64::from(*n))),
         })
     }
 
@@ -95,6 +99,19 @@ impl LockProfile {
     /// Mean time from when somebody began to wait to the handoff, ns.
     pub fn hold_mean_ns(&self) -> u64 {
         self.hold_ns.checked_div(self.holds).unwrap_or(0)
+    }
+
+    /// Half of the holds ended within this time after somebody began to wait, ns; as
+    /// `wait_quantile_ns` otherwise.
+    pub fn hold_p50_ns(&self) -> u64 {
+        histogram::quantile(&self.hold_hist, 0.5)
+    }
+
+    /// How long its waiters should spin before they sleep; none if that cannot be told, or is
+    /// not theirs to choose, in the kernel and where they report that they spin.
+    pub fn spin_limit(&self) -> Option<SpinLimit> {
+        let sleeps = matches!(self.kind.as_str(), "futex" | "PI futex");
+        sleeps.then(|| SpinLimit::of(&self.hold_hist)).flatten()
     }
 
     /// Of its holds those that ended on a CPU that is not of the largest capacity, %.
@@ -120,6 +137,7 @@ impl LockProfile {
             holds_small: self.holds_small.saturating_sub(earlier.holds_small),
             preempted: self.preempted.saturating_sub(earlier.preempted),
             wait_hist: hist,
+            hold_hist: histogram::since(&self.hold_hist, &earlier.hold_hist),
             ..self.clone()
         }
     }
@@ -184,6 +202,7 @@ mod tests {
         raw.waits = 3;
         raw.wait_slot[5] = 2;
         raw.wait_slot[127] = 1;
+        raw.hold_slot[6] = 4;
         // SAFETY: the bytes of a struct without gaps that were not written.
         let bytes =
             unsafe { std::slice::from_raw_parts((&raw const raw).cast::<u8>(), size_of_val(&raw)) };
@@ -191,6 +210,7 @@ mod tests {
         assert_eq!((lock.addr, lock.tgid, lock.waits), (0x1234, 7, 3));
         assert_eq!((lock.kind.as_str(), lock.comm.raw()), ("PI futex", "x"));
         assert_eq!(lock.wait_hist, [5, 2, 127, 1]);
+        assert_eq!(lock.hold_hist, [6, 4]);
         assert_eq!(LockProfile::from_map(&bytes[1..]), None);
         let unfilled = vec![0; bytes.len()];
         assert_eq!(LockProfile::from_map(&unfilled), None);

@@ -10,6 +10,7 @@
  *   locks hinted n=20 cpu=0 hold-us=5000 owner=0
  *   locks realtime n=50 hold-us=20000 hogs=8
  *   locks stale n=4 hold-us=1000 pause-us=300000
+ *   locks share ms=1000 short-us=100 long-us=1000 pause-us=1 long-pause-us=1 nice=0 cpu=-1
  */
 #include <stdatomic.h>
 #include <linux/futex.h>
@@ -490,10 +491,70 @@ static void cmd_stale(void)
 	printf("holds=%ld\n", number("n", 4));
 }
 
+/* ---- who has a lock for how long ---- */
+
+struct sharer {
+	long hold_us, pause_us, nice;
+	uint64_t held, sections;
+};
+
+static volatile bool measuring;
+
+static void *sharer(void *arg)
+{
+	struct sharer *self = arg;
+
+	pin(number("cpu", -1));
+	set_nice(self->nice);
+	while (!stop) {
+		uint64_t begin;
+		bool counts;
+
+		pthread_mutex_lock(&lock[0]);
+		counts = measuring;
+		begin = clock_ns(CLOCK_MONOTONIC);
+		burn_us(self->hold_us);
+		if (counts) {
+			self->held += clock_ns(CLOCK_MONOTONIC) - begin;
+			self->sections++;
+		}
+		pthread_mutex_unlock(&lock[0]);
+		burn_us(self->pause_us);
+	}
+	return NULL;
+}
+
+/* Two threads want a lock all the time, one for longer than the other. */
+static void cmd_share(void)
+{
+	long ms = number("ms", 1000);
+	struct sharer brief = { .hold_us = number("short-us", 100),
+				.pause_us = number("pause-us", 1) };
+	struct sharer greedy = { .hold_us = number("long-us", 1000),
+				 .pause_us = number("long-pause-us", 1),
+				 .nice = number("nice", 0) };
+	pthread_t a, b;
+
+	init_lock(&lock[0]);
+	a = start(sharer, &brief);
+	b = start(sharer, &greedy);
+	sleep_us(100000);
+	measuring = true;
+	sleep_us(ms * 1000);
+	measuring = false;
+	stop = true;
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+	printf("long_permille=%lu held_permille=%lu short=%lu long=%lu\n",
+	       greedy.held * 1000 / (brief.held + greedy.held),
+	       (brief.held + greedy.held) / (ms * 1000), brief.sections, greedy.sections);
+}
+
 static const struct command commands[] = {
 	{ "inversion", cmd_inversion }, { "chain", cmd_chain },       { "condvar", cmd_condvar },
 	{ "semaphore", cmd_semaphore }, { "barrier", cmd_barrier },   { "big", cmd_big },
 	{ "hinted", cmd_hinted },       { "realtime", cmd_realtime }, { "stale", cmd_stale },
+	{ "share", cmd_share },
 };
 
 int main(int argc, char **argv)

@@ -247,6 +247,16 @@ fn oversubscribed_measures() {
 }
 
 #[test]
+fn lockshare_measures() {
+    let figures = waits(
+        "lockshare",
+        &[("LOCKSHARE_SECONDS", "1"), ("LOCKSHARE_PAUSE", "75000")],
+        &["long_share", "held", "short_sections", "long_sections"],
+    );
+    assert!(figures[0] <= 100.0 && figures[1] > 0.0, "{figures:?}");
+}
+
+#[test]
 fn critical_measures() {
     let figures = waits(
         "critical",
@@ -385,6 +395,7 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("oversubscribed", "OVERSUBSCRIBED_THREADS"),
         ("critical", "CRITICAL_LENGTHS"),
         ("losers", "LOSERS_SECONDS"),
+        ("lockshare", "LOCKSHARE_PAUSE"),
         ("periodic", "PERIODIC_MS"),
         ("rpc", "RPC_PAIRS"),
         ("turns", "TURNS_SECONDS"),

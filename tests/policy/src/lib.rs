@@ -17,6 +17,7 @@ mod graph;
 mod groups;
 mod learn;
 mod lock;
+mod lock_debt;
 mod modes;
 mod profile;
 mod quota;

@@ -154,6 +154,8 @@ pub enum MachineArgs {
     Run(RunArgs),
     #[allow(missing_docs)]
     Check(CheckArgs),
+    #[allow(missing_docs)]
+    Gate(GateArgs),
 }
 
 /// Compare the times of a set of runs with the recorded ones
@@ -174,6 +176,46 @@ pub struct CheckArgs {
     /// What scripts/machine has prepared for it
     #[arg(long, value_name = "FILE")]
     pub kit: PathBuf,
+
+    /// Machines that run at a time [default: one to each CPU here]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]
+    pub jobs: Option<usize>,
+
+    /// Kill a machine after this many seconds of the host's time
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
+    pub timeout_s: u64,
+}
+
+const GATE_STATUS: &str = "\
+Exit status: 0; 1 if a figure is worse by more than its share; 125 if a machine
+failed, so that nothing can be said; 2 for wrong usage.
+
+scripts/gate prepares two commits and then calls it.";
+
+/// Compare the times of a set of runs in two trees of the project, with reasons
+///
+/// A tree's recorded times count where nothing that they depend on is another;
+/// else its runs are made. Where a figure changed, the run of the seed that
+/// changed most is made once more in both trees, and the statistics that differ
+/// say which decisions of the scheduler changed. A scheduler's change counts
+/// beside that of the kernel's own scheduler, where the set has one.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = GATE_STATUS)]
+pub struct GateArgs {
+    /// The project's folder as it was, with what scripts/machine check prepared
+    pub before: PathBuf,
+
+    /// The project's folder as it is
+    pub after: PathBuf,
+
+    /// Which runs: a file of tests/times, without its ending
+    #[arg(long, value_name = "NAME", default_value = "quick")]
+    pub set: String,
+
+    /// A figure may be worse by this share [default: 8, or 100 times the
+    /// `within` of its case]. Another image alone moves single runs by 3
+    #[arg(long, value_name = "PERCENT", value_parser = whole(0..=1_000u32))]
+    pub within: Option<u32>,
 
     /// Machines that run at a time [default: one to each CPU here]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]

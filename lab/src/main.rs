@@ -41,6 +41,7 @@ fn run(command: &Command) -> Result<ExitCode> {
     Ok(match command {
         Command::Compare(args) => compare::run(args)?,
         Command::Machine(MachineArgs::Check(args)) => check::run(args)?,
+        Command::Machine(MachineArgs::Gate(args)) => check::gate::run(args)?,
         Command::Machine(MachineArgs::List { machines, format }) => {
             sim::run::list(machines.as_deref(), *format)?
         }

@@ -349,6 +349,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             "Compare the times of tests/times/quick.toml; scripts/machine check calls this.",
         )],
     ),
+    (
+        "scx_freqlock-machine-gate",
+        &[(
+            "scx_freqlock machine gate target/gate/base .",
+            "What changed since a commit; scripts/gate calls this.",
+        )],
+    ),
 ];
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ mod changes;
 
 use std::process::ExitCode;
 
-use super::{cases_now, interrupt, runs, verdict, Check, Error, Wanted};
-use crate::recorded::{differences, Case, Inputs};
+use super::{cases_now, interrupt, runs, Check, Error, Wanted};
+use crate::recorded::{differences, Case, Inputs, PROJECT};
 use crate::sim::batch::side_by_side;
 use crate::sim::run::to_stdout;
 use crate::sim::workload::measured;
@@ -66,7 +66,14 @@ fn figures(check: &Check, name: &str) -> Result<Vec<Case>, Error> {
         return Ok(recorded.cases.clone());
     }
     let wanted = runs(&recorded.cases);
-    output::say(format_args!("{name}: {} runs are made", wanted.len()));
+    let why = match recorded.inputs.get(PROJECT) == check.here.get(PROJECT) {
+        true => differences(&recorded.inputs, &check.here).join("; "),
+        false => "the times were not recorded with its bpf/, machine/ and bench/".into(),
+    };
+    output::say(format_args!(
+        "{name}: {} runs are made: {why}",
+        wanted.len()
+    ));
     let ran = check.run(&wanted);
     cases_now(&recorded.cases, &ran).ok_or_else(|| Error::NoFigures(name.into()))
 }

@@ -333,6 +333,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "scx_freqlock compare --machine e7-8870v4 --workloads configure --schedulers eevdf,auto,limit --seeds 6",
                 "On a simulated machine, from the folder of the sources.",
             ),
+            (
+                "scx_freqlock compare --campaign bench/campaign.toml --results out --minutes 480",
+                "Many workloads, machines and seeds in a night; the same line goes on with what is left.",
+            ),
         ],
     ),
     (

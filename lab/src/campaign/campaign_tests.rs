@@ -286,6 +286,15 @@ fn what_one_of_many_comparisons_says_by_chance_is_no_verdict() {
     let losses = many.with(Verdict::Loss);
     assert_eq!((losses.len(), losses[0].machine.as_str()), (1, "m0"));
     let worse = Table::new(&campaign(Vec::new()), vec![shares("m0", &[1.02; 5])]);
+    assert_eq!(worse.standings()[0].1.unknown, 1);
+    let better = Table::new(&campaign(Vec::new()), vec![shares("m0", &[0.9; 5])]);
+    assert_eq!(
+        (
+            better.standings()[0].1.level,
+            better.standings()[0].1.unknown
+        ),
+        (0, 1)
+    );
     assert_eq!(
         worse.lines[1].corrected,
         Some(Verdict::Unknown),

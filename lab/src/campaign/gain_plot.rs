@@ -90,6 +90,7 @@ fn draw(
         .configure_mesh()
         .disable_y_mesh()
         .disable_y_axis()
+        .x_label_style(("sans-serif", 12))
         .light_line_style(WHITE)
         .draw()?;
     for (row, name) in names.iter().enumerate() {

@@ -63,11 +63,15 @@ pub fn text(table: &Table) -> String {
 
 /// For standard output.
 pub fn summary(table: &Table) -> String {
+    let losses = verdicts(table, Verdict::Loss);
+    let losses = match losses.trim_end() {
+        "" => " none".into(),
+        losses => format!("\n{losses}"),
+    };
     format!(
-        "{}Losses to {}:\n{}\n",
+        "{}Losses to {}:{losses}\n",
         standings(table),
-        table.baseline,
-        verdicts(table, Verdict::Loss).trim_end()
+        table.baseline
     )
 }
 

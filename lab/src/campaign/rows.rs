@@ -117,8 +117,9 @@ impl Table {
             let standing = &mut all[at].1;
             standing.rows += 1;
             match line.to_best() {
-                Some(Verdict::Loss) => {}
+                _ if line.row.value.runs < MIN_RUNS => standing.unknown += 1,
                 Some(Verdict::Unknown) => standing.unknown += 1,
+                Some(Verdict::Loss) => {}
                 _ => standing.level += 1,
             }
             standing.far += usize::from(line.is_far());

@@ -73,6 +73,37 @@ fn median_rank(n: usize) -> Option<usize> {
     (rank > 0).then_some(rank)
 }
 
+/// The exact sign test, two-sided: how probable it is that values lie as unevenly about
+/// `median` as these if that is their median. Values equal to it say nothing and are left out
+/// (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.4).
+pub fn sign_test(values: &[f64], median: f64) -> f64 {
+    let below = values.iter().filter(|value| **value < median).count();
+    let above = values.iter().filter(|value| **value > median).count();
+    let (n, fewer) = (below + above, below.min(above));
+    let mut probability_ln = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = 0.0;
+    for k in 0..=fewer {
+        tail += probability_ln.exp();
+        probability_ln += ((n - k) as f64 / (k + 1) as f64).ln();
+    }
+    (2.0 * tail).min(1.0)
+}
+
+/// Probabilities of many tests, adjusted by Benjamini and Hochberg (J. R. Statist. Soc. B 57,
+/// 1995): of those that are 0.05 or less, at most one in twenty is expected to be chance.
+pub fn benjamini_hochberg(all: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|a, b| all[*b].total_cmp(&all[*a]));
+    let mut adjusted = vec![1.0; all.len()];
+    let mut least = 1.0_f64;
+    for (greater, at) in order.into_iter().enumerate() {
+        let rank = all.len() - greater;
+        least = least.min(all[at] * all.len() as f64 / rank as f64);
+        adjusted[at] = least;
+    }
+    adjusted
+}
+
 /// What a ratio to another scheduler says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -181,6 +212,42 @@ mod tests {
             let share = covered as f64 / trials as f64;
             assert!((0.945..0.99).contains(&share), "{share} of {n}");
         }
+    }
+
+    #[test]
+    fn the_sign_test_is_the_binomial_distribution() {
+        let values = |below: usize, above: usize| [vec![0.5; below], vec![2.0; above]].concat();
+        for (below, above, p) in [
+            (0, 0, 1.0),
+            (5, 5, 1.0),
+            (0, 6, 2.0 / 64.0),
+            (10, 0, 2.0 / 1024.0),
+            (1, 9, 22.0 / 1024.0),
+            (2, 8, 112.0 / 1024.0),
+        ] {
+            let got = sign_test(&values(below, above), 1.0);
+            assert!((got - p).abs() < 1e-12, "{below} {above}: {got}, not {p}");
+        }
+        assert_eq!(sign_test(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 1.0), 1.0);
+    }
+
+    /// The example of the paper, section 3.2: 15 tests, of which 4 are rejected at 0.05.
+    #[test]
+    fn many_tests_are_adjusted_as_in_the_paper() {
+        let all = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
+        ];
+        let mut shuffled = all.to_vec();
+        shuffled.reverse();
+        for (tests, rejected) in [(all.to_vec(), 0..4), (shuffled, 11..15)] {
+            for (at, q) in benjamini_hochberg(&tests).into_iter().enumerate() {
+                assert_eq!(q <= 0.05, rejected.contains(&at), "{at}: {q}");
+                assert!(q >= tests[at]);
+            }
+        }
+        assert!((benjamini_hochberg(&all)[3] - 0.0095 * 15.0 / 4.0).abs() < 1e-12);
+        assert_eq!(benjamini_hochberg(&[0.02]), [0.02]);
     }
 
     #[test]

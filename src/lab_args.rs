@@ -18,7 +18,40 @@ use crate::output::Format;
 /// loaded any more at the end of a run makes that run fail. Printed are medians
 /// with 95% intervals, and the median ratio to the baseline of the same round.
 #[derive(Clone, Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("simulated").args(["machine", "campaign"]))]
 pub struct CompareArgs {
+    /// Make the campaign of this file: workloads x machines x schedulers x seeds,
+    /// with a file for each run in the folder --results. What is there already is
+    /// not made again, so a campaign that was stopped, however that was, goes on
+    /// where it was; --part and --merge spread it over hosts. It ends with reports
+    /// of all that is there: losses first, corrected for many comparisons
+    #[arg(long, value_name = "FILE", requires = "results", conflicts_with_all = [
+        "workloads", "schedulers", "runs", "warmup", "baseline", "json", "curves", "machine", "seeds", "cpus",
+        "migration_cost", "no_control", "record", "trace"])]
+    pub campaign: Option<PathBuf>,
+
+    /// Folder of a campaign's results
+    #[arg(long, value_name = "DIR", requires = "campaign")]
+    pub results: Option<PathBuf>,
+
+    /// Where a campaign's reports go: BENCHMARKS.md, .html, .csv and .json
+    /// [default: the folder of its results]
+    #[arg(long, value_name = "DIR", requires = "campaign")]
+    pub report: Option<PathBuf>,
+
+    /// Take results of this campaign from another host's folder first
+    #[arg(long, value_name = "DIR", requires = "campaign")]
+    pub merge: Vec<PathBuf>,
+
+    /// Make only the K-th of N parts of a campaign's runs: other hosts make the
+    /// others. All schedulers of a seed run a workload in one part
+    #[arg(long, value_name = "K/N", requires = "campaign", value_parser = part)]
+    pub part: Option<(u32, u32)>,
+
+    /// Say what the campaign would do, and for how long, and make no runs
+    #[arg(long, requires = "campaign")]
+    pub dry_run: bool,
+
     /// Workloads, separated by commas; each is a folder of the bench folder
     /// [default: all without a file only-when-named]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -83,7 +116,7 @@ pub struct CompareArgs {
     pub seeds: u32,
 
     /// Simulated machines that run at a time [default: one to each CPU here]
-    #[arg(long, value_name = "N", requires = "machine", value_parser = whole(1..=1_000usize))]
+    #[arg(long, value_name = "N", requires = "simulated", value_parser = whole(1..=1_000usize))]
     pub jobs: Option<usize>,
 
     /// Use only this many CPUs of the simulated machine
@@ -112,6 +145,17 @@ pub struct CompareArgs {
     /// Fail a run that takes longer
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
     pub timeout_s: u64,
+}
+
+/// Which part of the runs: K of N.
+fn part(text: &str) -> Result<(u32, u32), String> {
+    let parsed = text
+        .split_once('/')
+        .and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((k, n)) if 1 <= k && k <= n => Ok((k, n)),
+        _ => Err("write 1/2 for the first of two parts".into()),
+    }
 }
 
 impl CompareArgs {
@@ -154,6 +198,8 @@ pub enum MachineArgs {
     Run(RunArgs),
     #[allow(missing_docs)]
     Check(CheckArgs),
+    #[allow(missing_docs)]
+    Gate(GateArgs),
 }
 
 /// Compare the times of a set of runs with the recorded ones
@@ -174,6 +220,46 @@ pub struct CheckArgs {
     /// What scripts/machine has prepared for it
     #[arg(long, value_name = "FILE")]
     pub kit: PathBuf,
+
+    /// Machines that run at a time [default: one to each CPU here]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]
+    pub jobs: Option<usize>,
+
+    /// Kill a machine after this many seconds of the host's time
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = whole(1..=86_400u64))]
+    pub timeout_s: u64,
+}
+
+const GATE_STATUS: &str = "\
+Exit status: 0; 1 if a figure is worse by more than its share; 125 if a machine
+failed, so that nothing can be said; 2 for wrong usage.
+
+scripts/gate prepares two commits and then calls it.";
+
+/// Compare the times of a set of runs in two trees of the project, with reasons
+///
+/// A tree's recorded times count where nothing that they depend on is another;
+/// else its runs are made. Where a figure changed, the run of the seed that
+/// changed most is made once more in both trees, and the statistics that differ
+/// say which decisions of the scheduler changed. A scheduler's change counts
+/// beside that of the kernel's own scheduler, where the set has one.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = GATE_STATUS)]
+pub struct GateArgs {
+    /// The project's folder as it was, with what scripts/machine check prepared
+    pub before: PathBuf,
+
+    /// The project's folder as it is
+    pub after: PathBuf,
+
+    /// Which runs: a file of tests/times, without its ending
+    #[arg(long, value_name = "NAME", default_value = "quick")]
+    pub set: String,
+
+    /// A figure may be worse by this share [default: 8, or 100 times the
+    /// `within` of its case]. Another image alone moves single runs by 3
+    #[arg(long, value_name = "PERCENT", value_parser = whole(0..=1_000u32))]
+    pub within: Option<u32>,
 
     /// Machines that run at a time [default: one to each CPU here]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000usize))]

@@ -11,10 +11,11 @@
 //! than recorded, it says so, and holds what can be held: a run twice gives the
 //! same, and each scheduler is about as fast, beside the kernel's own, as it was.
 
+pub mod gate;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::sim::batch::{jobs, side_by_side, Interrupt};
 use crate::sim::description::Description;
 use crate::sim::flat::Variant;
 use crate::sim::folders::machines_dir;
-use crate::sim::job::{simulate, write, Base, Job};
+use crate::sim::job::{self, simulate, write, Base, Job};
 use crate::sim::run::to_stdout;
 use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
 use crate::sim::{guest, image};
@@ -41,6 +42,8 @@ pub enum Error {
     Wrong(#[from] Wrong),
     #[error("cannot catch Ctrl-C")]
     Signal(#[from] ctrlc::Error),
+    #[error("not every run of {0} gave its figures (see above): nothing can be compared")]
+    NoFigures(String),
 }
 
 impl Error {
@@ -48,7 +51,7 @@ impl Error {
     pub fn status(&self) -> u8 {
         match self {
             Self::Sim(error) => error.status(),
-            Self::Wrong(_) | Self::Signal(_) => 125,
+            Self::Wrong(_) | Self::Signal(_) | Self::NoFigures(_) => 125,
         }
     }
 }
@@ -161,39 +164,43 @@ fn inputs(base: &Base, machines: &Path, cases: &[Case]) -> Result<Inputs, sim::e
     .into())
 }
 
-struct Check<'a> {
-    args: &'a CheckArgs,
+/// A set of runs that can be made.
+struct Check {
+    /// Machines that run at a time, if that is wanted.
+    jobs: Option<usize>,
+    timeout: Duration,
     base: Base,
     machines: BTreeMap<String, Description>,
+    times: PathBuf,
     recorded: Recorded,
+    /// What the figures depend on, as it is.
+    here: Inputs,
     interrupt: Interrupt,
 }
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode, Error> {
-    let dir = machines_dir(None)?;
-    let times = dir
-        .with_file_name("tests")
-        .join("times")
-        .join(format!("{}.toml", args.set));
-    let recorded = Recorded::load(&times)?;
-    let machines = machines(&recorded.cases, &dir)?;
-    let base = Base::load(&args.kit, Arch::X86_64)?;
-    let here = inputs(&base, &dir, &recorded.cases)?;
+    let root = machines_dir(None)?.with_file_name("");
+    let check = Check::load(
+        &root,
+        &args.set,
+        &args.kit,
+        args.jobs,
+        args.timeout_s,
+        interrupt()?,
+    )?;
+    if args.record {
+        check.record()
+    } else {
+        check.compare()
+    }
+}
+
+/// By Ctrl-C.
+fn interrupt() -> Result<Interrupt, ctrlc::Error> {
     let interrupt = Interrupt::default();
     let on_signal = interrupt.clone();
     ctrlc::set_handler(move || on_signal.interrupt())?;
-    let check = Check {
-        args,
-        base,
-        machines,
-        recorded,
-        interrupt,
-    };
-    if args.record {
-        check.record(here, &times)
-    } else {
-        check.compare(&here)
-    }
+    Ok(interrupt)
 }
 
 /// The machines of the cases, by name.
@@ -208,7 +215,33 @@ fn machines(
         .collect()
 }
 
-impl Check<'_> {
+impl Check {
+    /// The set of this name of the project in `root`, on what is prepared in `kit`.
+    fn load(
+        root: &Path,
+        set: &str,
+        kit: &Path,
+        jobs: Option<usize>,
+        timeout_s: u64,
+        interrupt: Interrupt,
+    ) -> Result<Self, Error> {
+        let dir = root.join("machine");
+        let times = root.join("tests/times").join(format!("{set}.toml"));
+        let recorded = Recorded::load(&times)?;
+        let machines = machines(&recorded.cases, &dir)?;
+        let base = Base::load(kit, Arch::X86_64)?;
+        Ok(Self {
+            here: inputs(&base, &dir, &recorded.cases)?,
+            jobs,
+            timeout: Duration::from_secs(timeout_s),
+            base,
+            machines,
+            times,
+            recorded,
+            interrupt,
+        })
+    }
+
     /// The cases that a run serves.
     fn served(&self, wanted: &Wanted) -> Vec<&Case> {
         let seeds = wanted.seed as usize;
@@ -224,7 +257,7 @@ impl Check<'_> {
         let mut done = 0;
         side_by_side(
             wanted,
-            jobs(self.args.jobs, memory.max().unwrap_or(0)),
+            jobs(self.jobs, memory.max().unwrap_or(0)),
             &self.interrupt,
             |wanted| Ran {
                 wanted: *wanted,
@@ -248,15 +281,23 @@ impl Check<'_> {
     }
 
     fn outcome(&self, wanted: Wanted) -> Result<Outcome, String> {
+        let outcome = self.simulate(wanted, Vec::new())?;
+        Ok(Outcome {
+            ns: outcome.record.command_ns(),
+            metrics: measured(&outcome.report)?,
+        })
+    }
+
+    /// A run as `command`, which gets the workload's own command line as its last words.
+    fn simulate(&self, wanted: Wanted, mut command: Vec<String>) -> Result<job::Outcome, String> {
         let setup = wanted.setup;
         let machine = &self.machines[&setup.machine];
-        let mut command = vec!["env".to_string()];
+        command.push("env".into());
         command.extend_from_slice(&setup.parameters);
         command.push(format!("{}/bench/{}/run", guest::FOLDER, setup.workload));
         let (sender, events) = mpsc::channel();
         self.interrupt.notify(sender.clone());
-        let outcome = self
-            .base
+        self.base
             .scheduler(&setup.scheduler)
             .and_then(|scheduler| {
                 let job = Job {
@@ -267,34 +308,34 @@ impl Check<'_> {
                     shift_us: shift_us(wanted.seed - 1),
                     limit_s: LIMIT_S,
                     memory_mb: machine.memory_mb.into(),
-                    timeout: Duration::from_secs(self.args.timeout_s),
+                    timeout: self.timeout,
                     scheduler,
                     command,
                 };
                 simulate(&self.base, &job, &sender, &events)
             })
-            .map_err(|error| one_line(&error))?;
-        Ok(Outcome {
-            ns: outcome.record.command_ns(),
-            metrics: measured(&outcome.report)?,
-        })
+            .map_err(|error| one_line(&error))
     }
 
-    fn record(&self, inputs: Inputs, times: &Path) -> Result<ExitCode, Error> {
+    fn record(self) -> Result<ExitCode, Error> {
         let ran = self.run(&runs(&self.recorded.cases));
         let Some(cases) = cases_now(&self.recorded.cases, &ran) else {
             to_stdout("Not every run gave its figures: nothing is recorded.\n")?;
             return Ok(ExitCode::FAILURE);
         };
         to_stdout(verdict::changes(&self.recorded.cases, &cases))?;
-        write(times, Recorded { inputs, cases }.text().as_bytes())?;
-        to_stdout(format!("Recorded in {}.\n", times.display()))?;
+        let recorded = Recorded {
+            inputs: self.here,
+            cases,
+        };
+        write(&self.times, recorded.text().as_bytes())?;
+        to_stdout(format!("Recorded in {}.\n", self.times.display()))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn compare(&self, here: &Inputs) -> Result<ExitCode, Error> {
-        let others = differences(&self.recorded.inputs, here);
-        let changed = self.recorded.inputs.get(PROJECT) != here.get(PROJECT);
+    fn compare(&self) -> Result<ExitCode, Error> {
+        let others = differences(&self.recorded.inputs, &self.here);
+        let changed = self.recorded.inputs.get(PROJECT) != self.here.get(PROJECT);
         let mut wanted = runs(&self.recorded.cases);
         if !others.is_empty() {
             // Once more, as the last one.

@@ -3,6 +3,7 @@
 //! the commands `compare`, `machine` and `promises` of scx_freqlock, which starts it with
 //! its own arguments; the two have one definition of these (freqlock::lab_args).
 
+mod campaign;
 mod check;
 mod compare;
 mod figures;
@@ -39,8 +40,12 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<ExitCode> {
     Ok(match command {
-        Command::Compare(args) => compare::run(args)?,
+        Command::Compare(args) => match &args.campaign {
+            Some(file) => campaign::run(file, args)?,
+            None => compare::run(args)?,
+        },
         Command::Machine(MachineArgs::Check(args)) => check::run(args)?,
+        Command::Machine(MachineArgs::Gate(args)) => check::gate::run(args)?,
         Command::Machine(MachineArgs::List { machines, format }) => {
             sim::run::list(machines.as_deref(), *format)?
         }
@@ -59,6 +64,9 @@ fn status(error: &anyhow::Error) -> ExitCode {
     }
     if let Some(error) = error.downcast_ref::<check::Error>() {
         return ExitCode::from(error.status());
+    }
+    if let Some(error) = error.downcast_ref::<campaign::Error>() {
+        return ExitCode::from(if error.is_usage() { WRONG_USAGE } else { 1 });
     }
     match error.downcast_ref::<compare::Error>() {
         Some(error) if error.is_usage() => ExitCode::from(WRONG_USAGE),

@@ -12,6 +12,9 @@ use freqlock::spelling::{did_you_mean, nearest};
 /// No scheduler of sched_ext: the kernel's own.
 pub const KERNEL: &str = "eevdf";
 
+/// What the name of each scheduler of ours in /sys begins with.
+pub const OURS: &str = "freqlock";
+
 /// No scheduler of sched_ext either: the kernel's own with every CPU always at its highest
 /// speed, which is what no scheduler can be much better than.
 pub const LIMIT: &str = "limit";
@@ -27,14 +30,17 @@ const BOUNDS: [&str; 3] = [LIMIT, PINNED, BEST_OF_PINNED];
 
 /// The programs of the scx project, for suggestions only: any other program
 /// whose name begins with `scx_` will do.
-const PEERS: [&str; 13] = [
+const PEERS: [&str; 16] = [
     "scx_beerland",
     "scx_bpfland",
+    "scx_cake",
     "scx_cosmos",
+    "scx_eevdf",
     "scx_flash",
     "scx_floor",
     "scx_lavd",
     "scx_layered",
+    "scx_nest",
     "scx_p2dq",
     "scx_pandemonium",
     "scx_rustland",
@@ -203,7 +209,7 @@ pub fn scheduler(spec: &str, programs: &Programs) -> Result<Option<Scheduler>, E
             arguments: std::iter::once(format!("--mode={name}").into())
                 .chain(arguments)
                 .collect(),
-            ops: "freqlock".into(),
+            ops: OURS.into(),
         })
     } else if let Some(program) = (programs.find)(name).filter(|_| name.starts_with("scx_")) {
         Some(Loader {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::recorded::Case;
 
 /// The kernel's own scheduler, with which ratios are made.
-const BASELINE: &str = "eevdf";
+pub const BASELINE: &str = "eevdf";
 
 /// How much more or less than recorded a scheduler's figure may be beside the
 /// kernel's own, where single ones cannot be compared and the case says nothing
@@ -18,18 +18,18 @@ pub fn ms(ns: f64) -> String {
     format!("{:.6} ms", ns / 1e6)
 }
 
-fn shown(case: &Case, value: f64) -> String {
+pub fn shown(case: &Case, value: f64) -> String {
     match case.metric {
         Some(_) => value.to_string(),
         None => ms(value),
     }
 }
 
-fn percent(now: f64, recorded: f64) -> String {
+pub fn percent(now: f64, recorded: f64) -> String {
     format!("{:+.2}%", (now / recorded - 1.0) * 100.0)
 }
 
-fn sum(case: &Case) -> f64 {
+pub fn sum(case: &Case) -> f64 {
     case.values.iter().sum()
 }
 
@@ -119,29 +119,42 @@ fn ratio(of: f64, base: f64) -> String {
     }
 }
 
-/// A line for each case whose scheduler is not beside the kernel's own as it was.
-fn ratios_away(recorded: &[Case], now: &[Case]) -> Vec<String> {
-    let base = |cases: &[Case], of: &Case| {
+/// What the kernel's own scheduler gives for the figure of a case, as recorded and now.
+fn baseline(recorded: &[Case], now: &[Case], of: &Case) -> Option<(f64, f64)> {
+    let base = |cases: &[Case]| {
         let base = cases
             .iter()
             .find(|case| case.setup.scheduler == BASELINE && case.what() == of.what())?;
         Some(sum(base))
     };
+    Some((base(recorded)?, base(now)?))
+}
+
+/// The sum of a case as it would be now if it had moved as the kernel's own scheduler has,
+/// where there is one beside it.
+pub fn expected(recorded: &[Case], now: &[Case], old: &Case) -> f64 {
+    match baseline(recorded, now, old) {
+        // To 0, which a metric may be, there is no ratio.
+        Some((was, is)) if was > 0.0 && old.setup.scheduler != BASELINE => sum(old) * (is / was),
+        _ => sum(old),
+    }
+}
+
+/// The share by which a case's figure may be away from what is expected.
+pub fn within(case: &Case) -> f64 {
+    case.within.unwrap_or(TOLERANCE)
+}
+
+/// A line for each case whose scheduler is not beside the kernel's own as it was.
+fn ratios_away(recorded: &[Case], now: &[Case]) -> Vec<String> {
     let mut away = Vec::new();
     for (old, new) in recorded.iter().zip(now) {
-        let (Some(base_was), Some(base_is)) = (base(recorded, old), base(now, new)) else {
+        let Some((base_was, base_is)) = baseline(recorded, now, old) else {
             continue;
         };
-        // To 0, which a metric may be, there is no ratio.
-        let moved = if base_was > 0.0 {
-            base_is / base_was
-        } else {
-            1.0
-        };
-        let within = old.within.unwrap_or(TOLERANCE);
-        let expected = sum(old) * moved;
+        let expected = expected(recorded, now, old);
         let off = (sum(new) - expected).abs();
-        if old.setup.scheduler != BASELINE && off > within * expected {
+        if old.setup.scheduler != BASELINE && off > within(old) * expected {
             let whose = if old.metric.is_some() { "" } else { " time" };
             away.push(format!(
                 "{}: {} of {BASELINE}'s{whose}, recorded {}",

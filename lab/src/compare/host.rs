@@ -113,8 +113,11 @@ impl Engine {
             if out_of_time(plan, round, begin.elapsed()) {
                 break;
             }
-            for workload in &plan.workloads {
+            for (nr, workload) in plan.workloads.iter().enumerate() {
                 for scheduler in order(plan.schedulers.len(), round) {
+                    if plan.made.contains(&(round, nr, scheduler)) {
+                        continue;
+                    }
                     let scheduler = &plan.schedulers[scheduler];
                     watch.begin(round, plan.rounds(), &workload.name, &scheduler.label);
                     let start_s = begin.elapsed().as_secs_f64();
@@ -230,7 +233,11 @@ impl Engine {
             took: Duration::ZERO,
             metrics: Err("interrupted".into()),
         };
-        let process = match Process::start(&mut Command::new(&workload.run), &self.sender) {
+        let mut command = Command::new(&workload.run);
+        // Most are in the environment already.
+        let parameters = workload.parameters.iter();
+        command.envs(parameters.filter_map(|parameter| parameter.split_once('=')));
+        let process = match Process::start(&mut command, &self.sender) {
             Ok(process) => process,
             Err(error) => {
                 measured.metrics = Err(format!("cannot start {}: {error}", workload.run.display()));
@@ -385,6 +392,7 @@ mod tests {
             warmup: 1,
             runs: 10,
             budget,
+            made: Default::default(),
         };
         let limited = plan(Some(Duration::from_secs(60)));
         let seconds = Duration::from_secs;

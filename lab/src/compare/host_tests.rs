@@ -54,6 +54,7 @@ impl Fake {
             warmup: 0,
             runs: 1,
             budget: None,
+            made: Default::default(),
         };
         let limits = Limits {
             workload: Duration::from_secs(20),

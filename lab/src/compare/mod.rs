@@ -11,18 +11,18 @@
 #[cfg(test)]
 mod bench_tests;
 mod curve;
-mod host;
+pub mod host;
 #[cfg(test)]
 mod host_tests;
-mod plan;
-mod progress;
-mod results;
-mod runs;
-mod simulated;
-mod tables;
-mod testbed;
+pub mod plan;
+pub mod progress;
+pub mod results;
+pub mod runs;
+pub mod simulated;
+pub mod tables;
+pub mod testbed;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -130,20 +130,25 @@ fn run_simulated(name: &str, args: &CompareArgs) -> Result<ExitCode, Error> {
     let files = Files::create(args)?;
     let on = |simulation: &Simulation, plan: &Plan, later: u64| {
         let mut progress = Progress::on_simulated(plan, later);
-        let results = simulation.run(plan, simulation.jobs(args.jobs), &interrupt, &mut progress);
+        let mut results =
+            simulation.run(plan, simulation.jobs(args.jobs), &interrupt, &mut progress);
         progress.finish();
-        Record::new(plan, simulation.machine(), results)
+        let broken = results.broken.take();
+        (Record::new(plan, simulation.machine(), results), broken)
     };
     let later = (control.as_ref()).map_or(0, |(_, plan)| plan.total_runs());
-    let mut record = on(&simulation, &plan, later);
+    let (mut record, mut broken) = on(&simulation, &plan, later);
     if let Some((control, plan)) = control.filter(|_| !record.interrupted) {
         output::say(format_args!(
             "now the same on the control, {}",
             testbed::CONTROL
         ));
-        record.control = Some(Box::new(on(&control, &plan, 0)));
+        let on_control = on(&control, &plan, 0);
+        record.control = Some(Box::new(on_control.0));
+        broken = on_control.1;
     }
-    publish(&record, files, &mut std::io::stdout().lock())
+    let exit = publish(&record, files, &mut std::io::stdout().lock())?;
+    broken.map_or(Ok(exit), |error| Err(error.into()))
 }
 
 fn compare(

@@ -2,6 +2,7 @@
 //! What is run, under which schedulers and in which order: decided before
 //! anything starts, so that every wrong name is answered at once.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +50,17 @@ pub struct Workload {
     pub parameters: Vec<String>,
 }
 
+impl Workload {
+    /// Its folder's name in the bench folder; a campaign may call it otherwise.
+    pub fn folder(&self) -> &str {
+        let folder = self.run.parent().and_then(Path::file_name);
+        folder.and_then(|name| name.to_str()).unwrap_or(&self.name)
+    }
+}
+
+/// A run of a plan: its round, its workload, and its scheduler among those that run.
+pub type Place = (u32, usize, usize);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub workloads: Vec<Workload>,
@@ -62,6 +74,8 @@ pub struct Plan {
     pub runs: u32,
     /// No round is begun that would end later than this after the start.
     pub budget: Option<Duration>,
+    /// Runs that are not to be made, for their results are there.
+    pub made: HashSet<Place>,
 }
 
 #[derive(Debug)]
@@ -177,6 +191,7 @@ impl Plan {
                 warmup: args.warmup,
                 runs: args.runs,
                 budget: args.budget(),
+                made: HashSet::new(),
             },
             left_out,
         })
@@ -193,7 +208,8 @@ impl Plan {
     }
 
     pub fn total_runs(&self) -> u64 {
-        u64::from(self.rounds()) * (self.workloads.len() * self.to_run().len()) as u64
+        let all = u64::from(self.rounds()) * (self.workloads.len() * self.to_run().len()) as u64;
+        all - self.made.len() as u64
     }
 
     /// What nothing is expected to be better than; one that is pinned to CPUs that a user

@@ -35,7 +35,11 @@ impl Progress {
     }
 
     pub fn on_stderr(plan: &Plan) -> Self {
-        let total = plan.total_runs();
+        Self::of(plan.total_runs(), plan.rounds(), plan.budget)
+    }
+
+    /// Of so many runs, whatever they are part of.
+    pub fn of(total: u64, rounds: u32, budget: Option<Duration>) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         // The template is a constant; were it wrong, the default one would do.
         if let Ok(style) = ProgressStyle::with_template("[{pos}/{len}] {wide_bar} {msg}") {
@@ -47,8 +51,8 @@ impl Progress {
             done: 0,
             total,
             later: 0,
-            budget: plan.budget,
-            rounds: plan.rounds(),
+            budget,
+            rounds,
             clock: "",
         }
     }

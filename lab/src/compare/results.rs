@@ -11,7 +11,7 @@ use super::runs::{Outcome, Results, Run};
 use super::testbed::Machine;
 use crate::figures::{Better, Metric};
 use crate::schedulers::{Bound, Scheduler};
-use freqlock::estimate::{estimate, Estimate, Verdict};
+use freqlock::estimate::{estimate, sign_test, Estimate, Verdict};
 
 /// Changes when a reader of the JSON would have to change.
 const FORMAT: u32 = 1;
@@ -46,7 +46,7 @@ pub struct Record {
 }
 
 /// One metric of one workload under one scheduler.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub workload: String,
     pub metric: String,
@@ -60,6 +60,8 @@ pub struct Row {
     /// Value by the baseline's of the same round; none for the baseline itself.
     pub ratio: Option<Estimate>,
     pub verdict: Option<Verdict>,
+    /// How probable such ratios are at least, if neither is better (sign test).
+    pub p: Option<f64>,
     /// On a simulated machine with bounds among the schedulers: which part of the way
     /// from the baseline to the better one this scheduler goes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +147,21 @@ impl Record {
         rows.iter().find(same)?.ratio
     }
 
+    /// A row's figures by those of another scheduler in the same rounds.
+    pub fn ratio(&self, row: &Row, other: &Row) -> Option<Estimate> {
+        let figures = |scheduler: &str| -> Figures {
+            let runs = self.runs.iter().filter(|run| {
+                !run.warmup && run.workload == row.workload && run.scheduler == scheduler
+            });
+            runs.filter_map(|run| Some((run.round, run.metric(&row.metric)?.value)))
+                .collect()
+        };
+        estimate(&ratios(
+            &figures(&row.scheduler),
+            &figures(&other.scheduler),
+        ))
+    }
+
     /// Rounds that count and were at least begun.
     pub fn rounds_made(&self) -> u32 {
         let last = self.runs.last().map_or(0, |run| run.round + 1);
@@ -165,6 +182,16 @@ type Figures = Vec<(u32, f64)>;
 fn in_round(figures: &Figures, round: u32) -> Option<f64> {
     let (_, value) = *figures.iter().find(|(other, _)| *other == round)?;
     Some(value)
+}
+
+/// What happens on the machine in one round, happens to both.
+fn ratios(values: &Figures, base: &Figures) -> Vec<f64> {
+    (values.iter())
+        .filter_map(|(round, value)| {
+            let base = in_round(base, *round)?;
+            (base > 0.0).then(|| value / base)
+        })
+        .collect()
 }
 
 fn estimate_of(figures: &Figures) -> Option<Estimate> {
@@ -258,14 +285,7 @@ fn rows(workload: &str, metric: &Metric, plan: &Plan, runs: &[&Run]) -> Vec<Row>
         let Some(value) = estimate_of(&values) else {
             continue;
         };
-        // What happens on the machine in one round, happens to both.
-        let ratios: Vec<f64> = values
-            .iter()
-            .filter_map(|(round, value)| {
-                let base = in_round(&base, *round)?;
-                (base > 0.0).then(|| value / base)
-            })
-            .collect();
+        let ratios = ratios(&values, &base);
         let ratio = estimate(&ratios).filter(|_| scheduler != baseline);
         let (of_bound, share) = bound
             .as_ref()
@@ -291,6 +311,7 @@ fn rows(workload: &str, metric: &Metric, plan: &Plan, runs: &[&Run]) -> Vec<Row>
             value,
             ratio,
             verdict: ratio.map(|ratio| Verdict::of(&ratio, better == Better::Lower)),
+            p: ratio.map(|_| sign_test(&ratios, 1.0)),
             share,
             bound: of_bound,
         });

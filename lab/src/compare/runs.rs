@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::figures::Metric;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Metrics(Vec<Metric>),
     Failed(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Run {
     pub workload: String,
     pub scheduler: String,
@@ -45,6 +45,8 @@ impl Run {
 pub enum Error {
     #[error("the scheduler {ops} is still loaded {} s after its program was ended: nothing can be measured any more", .after.as_secs())]
     StillLoaded { ops: String, after: Duration },
+    #[error("this host can make no runs: {0}")]
+    Host(String),
 }
 
 /// What watches the engine at work.

@@ -9,15 +9,17 @@ use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
 use super::plan::{self, order, Plan, Resolved};
-use super::runs::{Outcome, Results, Run, Watch};
+use super::runs::{self, Outcome, Results, Run, Watch};
 use super::testbed::{Kind, Machine, CONTROL};
+use crate::recorded::Inputs;
 use crate::schedulers::{Bound, Programs, Scheduler};
 use crate::sim::batch::{jobs, side_by_side, Interrupt};
 use crate::sim::description::Description;
 use crate::sim::error::Error;
-use crate::sim::flat::{fastest_first, Variant};
+use crate::sim::flat::{fastest_first, flat, Variant};
 use crate::sim::folders::{default_kit, machines_dir};
 use crate::sim::guest;
+use crate::sim::image::digest;
 use crate::sim::job::{self, in_guest, make_folder, simulate, Base, Job, AGENT};
 use crate::sim::workload::{measured, one_line, shift_us, LIMIT_S};
 use freqlock::lab_args::CompareArgs;
@@ -47,6 +49,18 @@ struct Wanted {
 
 impl Simulation {
     pub fn new(name: &str, args: &CompareArgs) -> Result<Self, Error> {
+        Self::with_base(name, args, || {
+            let kit = default_kit(&machines_dir(None)?, args.arch);
+            Ok(Arc::new(Base::load(&kit, args.arch)?))
+        })
+    }
+
+    /// The same with what is booted: several machines may have it in common.
+    pub fn with_base(
+        name: &str,
+        args: &CompareArgs,
+        base: impl FnOnce() -> Result<Arc<Base>, Error>,
+    ) -> Result<Self, Error> {
         let dir = machines_dir(None)?;
         let mut machine = Description::load(name, &dir)?;
         if let Some(cpus) = args.cpus {
@@ -56,7 +70,7 @@ impl Simulation {
             make_folder(to)?;
         }
         Ok(Self {
-            base: Arc::new(Base::load(&default_kit(&dir, args.arch), args.arch)?),
+            base: base()?,
             machine,
             migration_cost: args.migration_cost,
             timeout: args.timeout(),
@@ -109,6 +123,27 @@ impl Simulation {
         }
     }
 
+    /// All that a run's figures depend on beside the run itself.
+    pub fn inputs(&self) -> Result<Inputs, Error> {
+        let plugin = std::fs::read(&self.base.kit.plugin).map_err(|source| Error::Read {
+            path: self.base.kit.plugin.clone(),
+            source,
+        })?;
+        let variant = Variant {
+            always_top: false,
+            migration_cost: self.migration_cost,
+        };
+        let machine = flat(&self.machine, variant, None).into_bytes();
+        Ok([
+            ("image", self.base.digest.clone()),
+            ("kernel", self.base.kit.kernel_version.clone()),
+            ("machine", digest(&[machine, plugin].concat())),
+            ("qemu", self.base.kit.qemu_version.clone()),
+        ]
+        .map(|(name, value)| (name.to_string(), value))
+        .into())
+    }
+
     /// How many of these machines this host can run at a time.
     pub fn jobs(&self, wanted: Option<usize>) -> usize {
         jobs(wanted, self.machine.memory_mb)
@@ -122,7 +157,7 @@ impl Simulation {
         if let Some(Bound::Pinned(cpus)) = scheduler.bound {
             command.extend(["taskset".to_string(), mask(&self.machine, cpus)]);
         }
-        command.push(format!("{}/bench/{}/run", guest::FOLDER, workload.name));
+        command.push(format!("{}/bench/{}/run", guest::FOLDER, workload.folder()));
         Job {
             machine: self.machine.clone(),
             variant: Variant {
@@ -140,7 +175,14 @@ impl Simulation {
         }
     }
 
-    fn run_one(&self, plan: &Plan, wanted: &Wanted, start: Instant, interrupt: &Interrupt) -> Run {
+    /// A run, or why this host cannot make it.
+    fn run_one(
+        &self,
+        plan: &Plan,
+        wanted: &Wanted,
+        start: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<Run, String> {
         let (sender, events) = mpsc::channel();
         interrupt.notify(sender.clone());
         let begin = Instant::now();
@@ -159,9 +201,10 @@ impl Simulation {
         });
         let (took_s, ops, outcome) = match result {
             Ok((ns, report)) => (ns as f64 / 1e9, ops(&report.loaded), measured(&report)),
+            Err(error) if error.is_hosts() => return Err(with_cause(&error)),
             Err(error) => (begin.elapsed().as_secs_f64(), None, Err(one_line(&error))),
         };
-        Run {
+        Ok(Run {
             workload: plan.workloads[wanted.workload].name.clone(),
             scheduler: plan.to_run()[wanted.scheduler].label.clone(),
             round: wanted.round,
@@ -173,7 +216,7 @@ impl Simulation {
                 Ok(metrics) => Outcome::Metrics(metrics),
                 Err(reason) => Outcome::Failed(reason),
             },
-        }
+        })
     }
 
     /// Where a run is kept, if it is.
@@ -199,11 +242,19 @@ impl Simulation {
     ) -> Results {
         let all = in_order(plan);
         let start = Instant::now();
+        let (ended, reasons) = mpsc::channel();
         let runs = side_by_side(
             &all,
             jobs,
             interrupt,
-            |wanted| self.run_one(plan, wanted, start, interrupt),
+            |wanted| {
+                self.run_one(plan, wanted, start, interrupt)
+                    .inspect_err(|reason| {
+                        // The others would fail as well, and none of them says anything.
+                        ended.send(reason.clone()).ok();
+                        interrupt.interrupt();
+                    })
+            },
             |wanted, run| match run {
                 None => watch.begin(
                     wanted.round,
@@ -211,15 +262,22 @@ impl Simulation {
                     &plan.workloads[wanted.workload].name,
                     &plan.to_run()[wanted.scheduler].label,
                 ),
-                Some(run) => watch.end(run),
+                Some(Ok(run)) => watch.end(run),
+                Some(Err(_)) => {}
             },
         );
+        let broken = reasons.try_iter().next().map(runs::Error::Host);
         Results {
-            runs: runs.into_iter().flatten().collect(),
+            runs: runs.into_iter().flatten().flatten().collect(),
             interrupted: interrupt.happened(),
-            broken: None,
+            broken,
         }
     }
+}
+
+fn with_cause(error: &Error) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    one_line(error) + &cause.unwrap_or_default()
 }
 
 /// The same command under the recorder.
@@ -251,6 +309,7 @@ fn in_order(plan: &Plan) -> Vec<Wanted> {
             all.extend(
                 order(plan.to_run().len(), round)
                     .into_iter()
+                    .filter(|scheduler| !plan.made.contains(&(round, workload, *scheduler)))
                     .map(|scheduler| Wanted {
                         round,
                         workload,
@@ -276,7 +335,7 @@ fn on_control(plan: &Plan) -> Option<Plan> {
 }
 
 /// Labels have arguments in them, of any kind.
-fn folder_name(label: &str) -> String {
+pub fn folder_name(label: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_.#=".contains(c);
     label
         .chars()
@@ -316,6 +375,7 @@ mod tests {
             warmup: 0,
             runs: rounds,
             budget: None,
+            made: Default::default(),
         }
     }
 

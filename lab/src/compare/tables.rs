@@ -124,7 +124,7 @@ fn table(record: &Record, rows: &[Row]) -> Table {
     table
 }
 
-fn metric(row: &Row) -> String {
+pub fn metric(row: &Row) -> String {
     let better = match row.better {
         Better::Lower => "lower",
         Better::Higher => "higher",
@@ -133,7 +133,7 @@ fn metric(row: &Row) -> String {
 }
 
 /// Four digits that count, more only before the point.
-fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     let before_point = if value < 1.0 {
         1
     } else {
@@ -142,11 +142,11 @@ fn figure(value: f64) -> String {
     format!("{value:.*}", 4_usize.saturating_sub(before_point))
 }
 
-fn ratio(value: f64) -> String {
+pub fn ratio(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn interval(estimate: &Estimate, format: impl Fn(f64) -> String) -> String {
+pub fn interval(estimate: &Estimate, format: impl Fn(f64) -> String) -> String {
     match estimate.interval {
         Some((low, high)) => format!("{} .. {}", format(low), format(high)),
         None => format!("({} .. {})", format(estimate.min), format(estimate.max)),

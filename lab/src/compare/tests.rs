@@ -69,6 +69,7 @@ pub fn plan(schedulers: &[&str]) -> Plan {
         warmup: 1,
         runs: 6,
         budget: None,
+        made: Default::default(),
     }
 }
 

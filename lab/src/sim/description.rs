@@ -169,6 +169,15 @@ impl Cluster {
     }
 }
 
+/// What is wrong with a text of TOML, with the line where one can be named.
+pub fn with_line(error: &toml::de::Error, text: &str) -> String {
+    let before = |at: usize| text[..at.min(text.len())].matches('\n').count();
+    match error.span() {
+        Some(span) => format!("line {}: {}", before(span.start) + 1, error.message()),
+        None => error.message().to_string(),
+    }
+}
+
 impl Description {
     /// Reads machine `name` of `dir`, or a file given by its path.
     pub fn load(name: &str, dir: &Path) -> Result<Self, Error> {
@@ -199,15 +208,8 @@ impl Description {
 
     /// The reason is for people, with the line where one can be named.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let mut description: Self = toml::from_str(text).map_err(|error| {
-            let line = error
-                .span()
-                .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            match line {
-                Some(line) => format!("line {line}: {}", error.message()),
-                None => error.message().to_string(),
-            }
-        })?;
+        let mut description: Self =
+            toml::from_str(text).map_err(|error| with_line(&error, text))?;
         description.name = name.into();
         description.check()?;
         Ok(description)

@@ -31,6 +31,11 @@ pub enum Error {
     Record(#[from] record::Error),
     #[error(transparent)]
     Timeline(#[from] timeline::Error),
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("cannot write {}", path.display())]
     Write {
         path: PathBuf,
@@ -48,6 +53,19 @@ impl Error {
     /// Is it the command line that is to be changed?
     pub fn is_usage(&self) -> bool {
         self.status() == 2
+    }
+
+    /// Does it say nothing about what ran in the guest, as a full disk does not?
+    pub fn is_hosts(&self) -> bool {
+        use qemu::Error as Qemu;
+        match self {
+            Self::Read { .. } | Self::Write { .. } | Self::Record(_) => true,
+            Self::Qemu(error) => matches!(
+                error,
+                Qemu::HostMemory { .. } | Qemu::Start { .. } | Qemu::Wait(_) | Qemu::Died { .. }
+            ),
+            _ => false,
+        }
     }
 
     /// The exit status; those of a shell and of `timeout`, where they fit.

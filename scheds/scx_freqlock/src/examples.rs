@@ -333,6 +333,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "scx_freqlock compare --machine e7-8870v4 --workloads configure --schedulers eevdf,auto,limit --seeds 6",
                 "On a simulated machine, from the folder of the sources.",
             ),
+            (
+                "scx_freqlock compare --campaign bench/campaign.toml --results out --minutes 480",
+                "Many workloads, machines and seeds in a night; the same line goes on with what is left.",
+            ),
         ],
     ),
     (
@@ -347,6 +351,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[(
             "scx_freqlock machine check quick --kit target/machine/x86_64/kit.toml",
             "Compare the times of tests/times/quick.toml; scripts/machine check calls this.",
+        )],
+    ),
+    (
+        "scx_freqlock-machine-gate",
+        &[(
+            "scx_freqlock machine gate target/gate/base .",
+            "What changed since a commit; scripts/gate calls this.",
         )],
     ),
 ];

@@ -83,56 +83,12 @@ static u32 active_cores(void)
 	return (nr_present > nr_idle ? nr_present - nr_idle : 0) >> smt_present;
 }
 
-/*
- * When one more than so many cores were last active, by decisions, within @active_step() ns. What
- * they cost the others is not won back for a while.
- */
-static u64 active_at[FL_MAX_CPUS];
-
-static u64 active_step(void)
-{
-	return tunables.turbo_back_us * FL_USEC / 16;
-}
-
-/* So many counts of cores are looked at, from one more than there are now on. */
-#define ACTIVE_COUNTS 8
-
 /* How many cores one more would slow, if it does. */
 int fl_count_active(struct placement *pl __arg_nonnull)
 {
 	if (fl_turbo_falls())
 		pl->nr_active = active_cores();
 	return 0;
-}
-
-/* An idle CPU is taken: one more core is active than was counted, if any were. */
-int fl_one_more_active(const struct placement *pl __arg_nonnull)
-{
-	u64 *at = &active_at[in_range(pl->nr_active, FL_MAX_CPUS)];
-
-	/* Others read this line all the time. */
-	if (pl->nr_active && elapsed(*at, pl->now) > active_step())
-		*at = pl->now;
-	return 0;
-}
-
-/*
- * What it costs the active cores that one more runs for @run ns; if the waker leaves before, they
- * are one more until then. Where as many were active a while ago, whichever that were, they have
- * won back only a part of their speed.
- */
-static u64 others_lose(const struct placement *pl, u64 run)
-{
-	u32 active = pl->nr_active, now = fl_turbo(active), then = fl_turbo(active + 1), i;
-	u64 latest = 0;
-
-	if (then >= now)
-		return 0;
-	for (i = 0; i < ACTIVE_COUNTS; i++)
-		latest = longer(latest, active_at[in_range(active + i, FL_MAX_CPUS)]);
-	return finish_others(shorter(run, pl->leave_ns), active, now, then,
-			     tunables.turbo_back_us * FL_USEC,
-			     elapsed(latest + active_step(), pl->now));
 }
 
 _Static_assert(FL_STAT_auto_free == FL_STAT_auto_local + AUTO_FREE,
@@ -176,7 +132,10 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 	if (idle) {
 		c.wait = exit_time(pl->this_cpu, cpu, pl->now);
 		if (!shares_core(cpu))
-			c.others = others_lose(pl, c.run);
+			c.others = finish_others(c.run, pl->nr_active, fl_turbo(pl->nr_active),
+						 fl_turbo(pl->nr_active + 1),
+						 tunables.turbo_back_us * FL_USEC,
+						 elapsed(cctx->last_stop, pl->now));
 		if (cpu != pl->prev_cpu) {
 			back = last_is_back(cctx, pl->now);
 			c.displaced = finish_lent(
@@ -243,15 +202,14 @@ static bool prev_wins(struct placement *pl)
  * which speeds are taken to be what they were as well: a burst that is no longer gains no more
  * elsewhere.
  */
-__noinline int fl_prev_is_best(struct task_ctx *tctx __arg_nonnull,
-			       struct placement *pl __arg_nonnull)
+__noinline int fl_prev_is_best(u32 pid, struct placement *pl __arg_nonnull)
 {
-	struct last_back *back = &tctx->back;
+	struct last_back *back = &fl_cpu(pl->prev_cpu)->back;
 	s32 from = pl->from_task ? pl->this_cpu : pl->prev_cpu;
 
-	if (pl->now < back->until && pl->burst <= back->burst && pl->prev_cpu == back->cpu &&
+	if (pl->now < back->until && pl->burst <= back->burst && pid == back->pid &&
 	    from == back->from) {
-		pl->wait_ns = tctx->predicted_wait;
+		pl->wait_ns = exit_time(from, pl->prev_cpu, pl->now);
 		return true;
 	}
 	back->until = 0;
@@ -261,7 +219,7 @@ __noinline int fl_prev_is_best(struct task_ctx *tctx __arg_nonnull,
 	pl->wait_ns = pl->choice.first[true].wait;
 	back->until = pl->now + FREQ_STEP_NS;
 	back->burst = pl->burst + pl->burst / 8;
-	back->cpu = pl->prev_cpu;
+	back->pid = pid;
 	back->from = from;
 	return true;
 }

@@ -10,8 +10,7 @@
 #include "decision.bpf.h"
 
 int fl_count_active(struct placement *pl __arg_nonnull);
-int fl_one_more_active(const struct placement *pl __arg_nonnull);
-int fl_prev_is_best(struct task_ctx *tctx __arg_nonnull, struct placement *pl __arg_nonnull);
+int fl_prev_is_best(u32 pid, struct placement *pl __arg_nonnull);
 int fl_choose(struct placement *pl __arg_nonnull);
 int fl_park_over(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now);
 

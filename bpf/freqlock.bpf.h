@@ -77,13 +77,13 @@ struct inversion {
 };
 
 /*
- * A task went back to its previous CPU as the best of all: that, idle again, is so for a while, and
- * for bursts that are no longer. choose.bpf.c.
+ * A woken task went back to its previous CPU, which is this one, as the best of all: when idle
+ * again, it is so for a while, and for bursts that are no longer. choose.bpf.c.
  */
 struct last_back {
 	u64 until; /* 0: it is to be seen */
 	u64 burst; /* ns at full speed */
-	s32 cpu;
+	u32 pid;
 	s32 from; /* where the waker was */
 };
 
@@ -130,11 +130,11 @@ struct task_ctx {
 	/* What it does: learn.bpf.c. */
 	u64 ran;                            /* ns since it last slept */
 	u64 work;                           /* the same, in ns at full speed */
-	u64 burst;                          /* average work between sleeps, 0 unknown */
+	u32 burst;                          /* average work between sleeps, 0 unknown */
+	u32 away;                           /* average length of one after @left_at, 0 unknown */
 	u64 event_at[FL_NR_EVENTS];         /* first since it last left its CPU, 0 none */
 	struct learned leave[FL_NR_EVENTS]; /* time from such an event to leaving */
 	u64 left_at;                        /* when it fell asleep after one, else 0 */
-	u64 away;                           /* average length of such a sleep, 0 unknown */
 	u64 class_key;                      /* of the fork that made this task */
 	u64 fork_key;                       /* of the fork that it made itself last */
 	/* Placement: place.bpf.c, park.bpf.c. */
@@ -142,10 +142,9 @@ struct task_ctx {
 	u32 child_away;     /* children in a row that went elsewhere */
 	s32 park_target;    /* idle CPU to go to when the wait was too long, or -1 */
 	s32 ran_on;         /* the CPU that it was given last, -1 none yet */
-	u64 predicted_wait; /* ns, with FL_TASK_PREDICTED */
-	struct last_back back;
+	u32 predicted_wait; /* ns, with FL_TASK_PREDICTED */
+	u32 park_spared;    /* ns that it would have waited elsewhere */
 	u64 park_until;
-	u64 park_spared; /* ns that it would have waited elsewhere */
 	/* Spinning: spin.bpf.c. */
 	struct spin_watch spin;
 	/* What it holds: graph.bpf.c, donate.bpf.c. A lock's waiters write into its holder's holds.
@@ -220,7 +219,8 @@ struct cpu_ctx {
 	u32 asked;    /* last request to schedutil */
 	u64 done;     /* work that it did, ns at full speed */
 	/* Spinning: spin.bpf.c. */
-	u32 spinner; /* process of the running task if that spins, else 0 */
+	u32 spinner;           /* process of the running task if that spins, else 0 */
+	struct last_back back; /* written by wakers, who may mix two: one is placed worse */
 	/* What its tasks do: learn.bpf.c. */
 	u64 idle_exit;    /* average time from being sent a task while idle to running it, ... */
 	u64 idle_exit_at; /* ... as of then: fl_idle_exit() */

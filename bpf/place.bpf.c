@@ -184,8 +184,6 @@ static s32 queue_on(s32 cpu)
 static s32 take_claimed(struct placement *pl, s32 cpu)
 {
 	pl->idle = true;
-	if (pl->nr_active)
-		fl_one_more_active(pl);
 	if (cpu == pl->prev_cpu)
 		fl_count(place_prev_idle);
 	else
@@ -450,13 +448,13 @@ static s32 place_auto(struct task_struct *p, struct task_ctx *tctx, struct place
 }
 
 /* auto: @p was woken, and its previous CPU, which is claimed, is the place for it. */
-static bool goes_back(struct task_struct *p, struct task_ctx *tctx, struct placement *pl)
+static bool goes_back(struct task_struct *p, struct placement *pl)
 {
 	s32 prev = pl->prev_cpu;
 
 	if (pl->fork || fl_is_busy(prev) || !fl_allowed(p, prev) || outside(pl, prev))
 		return false;
-	if (!fl_prev_is_best(tctx, pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
+	if (!fl_prev_is_best(p->pid, pl) || !scx_bpf_test_and_clear_cpu_idle(prev))
 		return false;
 	fl_count(auto_prev);
 	take_claimed(pl, prev);
@@ -553,7 +551,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 		if (pl->now >= warm_next)
 			fl_warm_look(pl->this_cpu, pl->now);
 		pl->scan.set_only = fl_is_confined(p);
-		if (goes_back(p, tctx, pl))
+		if (goes_back(p, pl))
 			return pl->prev_cpu;
 	}
 	pl->scan.nest_only = mode_has(mode, WARM_ONLY);

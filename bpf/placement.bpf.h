@@ -52,7 +52,7 @@ static void park_until(struct task_ctx *tctx, const struct placement *pl)
 	tctx->flags |= FL_TASK_PARK;
 	tctx->park_until = pl->now + pl->park_ns;
 	tctx->park_target = pl->park_target;
-	tctx->park_spared = pl->park_spared;
+	tctx->park_spared = lesser(pl->park_spared, ~0U);
 }
 
 /* A decision of this CPU begins, about a task that ran on @prev_cpu. */

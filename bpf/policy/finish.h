@@ -113,7 +113,7 @@ static inline u64 finish_lent(u64 run, u64 back, u64 elsewhere)
 /*
  * What it costs the @active cores when one more wakes up for @run ns, and their
  * speed falls from @now to @then (0..1024) for that long: with as many cores they
- * win it back along a line in @back ns. If one more was active until @gap ns ago they
+ * win it back along a line in @back ns. Of a core that went idle @gap ns ago they
  * have won back only as much by now, and so lose no more: the triangle of the whole
  * way back, less the one that was still to come.
  */

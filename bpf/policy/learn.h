@@ -40,8 +40,8 @@ static inline u64 learn_average(u64 old, u64 sample)
 
 /* A time that is seen again and again, in ns; all 0 before the first. */
 struct learned {
-	u64 avg;
-	u64 dev; /* how far from the average samples are, on average */
+	u32 avg;
+	u32 dev; /* how far from the average samples are, on average */
 };
 
 /*
@@ -66,7 +66,7 @@ static inline void learn_time(struct learned *l, u64 sample)
  */
 static inline u64 learn_most(const struct learned *l)
 {
-	return l->avg ? l->avg + l->dev : 0;
+	return l->avg ? (u64)l->avg + l->dev : 0;
 }
 
 /*

@@ -79,14 +79,15 @@ proptest! {
         let high = low * far;
         let l = learned([low, high].into_iter().cycle().take(MANY * 2));
         prop_assert!(policy!(learn_most(&l)) > (low + high) / 2, "{l:?}");
-        prop_assert!(l.dev <= high - low, "{l:?}");
+        prop_assert!(u64::from(l.dev) <= high - low, "{l:?}");
     }
 
     #[test]
     fn deviation_stays_in_bounds(samples in prop::collection::vec(any_time(), 1..50)) {
         let l = learned(samples.iter().copied());
-        prop_assert!(l.avg >= 1 && l.avg <= MAX && l.dev <= MAX, "{l:?}");
-        prop_assert_eq!(policy!(learn_most(&l)), l.avg + l.dev);
+        let (avg, dev) = (u64::from(l.avg), u64::from(l.dev));
+        prop_assert!((1..=MAX).contains(&avg) && dev <= MAX, "{l:?}");
+        prop_assert_eq!(policy!(learn_most(&l)), avg + dev);
     }
 
     #[test]

@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn advice_says_how_long_to_spin() {
         let mut short = lock(1, 7, 5, 900);
-        short.hold_hist = vec![14, 62, 60, 138];
+        short.hold_hist = vec![6, 62, 60, 100];
         let mut long = lock(2, 8, 5, 900);
         long.hold_hist = vec![60, 500];
         let unknown = lock(3, 9, 5, 900);
@@ -413,7 +413,7 @@ mod tests {
         }
         assert_eq!(
             advice(&lines),
-            "m+0 of p7 7: hold p50 21.0 ms, spin 1.79 us, would save 31% of its context switches\n\
+            "m+0 of p7 7: hold p50 21.0 ms, spin 1.79 us, would save 38% of its context switches\n\
              m+1 of p8 8: hold p50 21.0 ms, sleep at once\n"
         );
         assert!(advice(&lines[2..]).starts_with("no lock"));

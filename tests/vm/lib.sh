@@ -33,7 +33,7 @@ answers=$loads/answers
 source "$root/scripts/lib/scheduler.sh"
 
 # Longest wait, in seconds, for what a working system does at once.
-patience=45
+patience=120
 
 expectations=0
 log=''            # what the scheduler has said so far

@@ -186,21 +186,13 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode, Error> {
         &args.kit,
         args.jobs,
         args.timeout_s,
-        interrupt()?,
+        Interrupt::on_signal()?,
     )?;
     if args.record {
         check.record()
     } else {
         check.compare()
     }
-}
-
-/// By Ctrl-C.
-fn interrupt() -> Result<Interrupt, ctrlc::Error> {
-    let interrupt = Interrupt::default();
-    let on_signal = interrupt.clone();
-    ctrlc::set_handler(move || on_signal.interrupt())?;
-    Ok(interrupt)
 }
 
 /// The machines of the cases, by name.

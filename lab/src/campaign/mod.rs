@@ -67,9 +67,7 @@ pub fn run(path: &Path, args: &CompareArgs) -> Result<ExitCode, Error> {
         path: to.into(),
         source,
     })?;
-    let interrupt = Interrupt::default();
-    let on_signal = interrupt.clone();
-    ctrlc::set_handler(move || on_signal.interrupt())?;
+    let interrupt = Interrupt::on_signal()?;
     let made = make(&campaign, &mut sites, &store, &interrupt, args);
     let places = sites.iter().map(Site::results).collect();
     let table = Table::new(&campaign, places);

@@ -6,9 +6,9 @@ mod changes;
 
 use std::process::ExitCode;
 
-use super::{cases_now, interrupt, runs, Check, Error, Wanted};
+use super::{cases_now, runs, Check, Error, Wanted};
 use crate::recorded::{differences, Case, Inputs, PROJECT};
-use crate::sim::batch::side_by_side;
+use crate::sim::batch::{side_by_side, Interrupt};
 use crate::sim::run::to_stdout;
 use crate::sim::workload::measured;
 use changes::{common, text, Counted, Reasons};
@@ -22,7 +22,7 @@ scx_freqlock counters --json >/tmp/before && \"$@\" && scx_freqlock counters --j
 for file in before after; do tr -d '\\n' </tmp/$file && echo || exit 1; done";
 
 pub fn run(args: &GateArgs) -> Result<ExitCode, Error> {
-    let interrupt = interrupt()?;
+    let interrupt = Interrupt::on_signal()?;
     let load = |root| -> Result<Check, Error> {
         let root: &std::path::Path = root;
         let kit = root.join("target/machine/check/kit.toml");

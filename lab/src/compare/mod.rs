@@ -120,9 +120,7 @@ fn run_simulated(name: &str, args: &CompareArgs) -> Result<ExitCode, Error> {
         output::say(line);
     }
     let plan = resolved.plan;
-    let interrupt = Interrupt::default();
-    let on_signal = interrupt.clone();
-    ctrlc::set_handler(move || on_signal.interrupt())?;
+    let interrupt = Interrupt::on_signal()?;
     let control = (!args.no_control)
         .then(|| simulation.control(&plan))
         .transpose()?

@@ -16,6 +16,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// One that Ctrl-C makes happen; a process can have one such.
+    pub fn on_signal() -> Result<Self, ctrlc::Error> {
+        let interrupt = Self::default();
+        let on_signal = interrupt.clone();
+        ctrlc::set_handler(move || on_signal.interrupt())?;
+        Ok(interrupt)
+    }
+
     pub fn interrupt(&self) {
         let mut inner = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0 = true;

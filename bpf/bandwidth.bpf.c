@@ -55,10 +55,7 @@ static int arm(u32 slot, u64 at, u64 now)
 
 	if (!t)
 		return -ENOENT;
-	if (t->fires_at > now && t->fires_at <= at)
-		return 0;
-	t->fires_at = at;
-	return fl_timer_start(&t->timer, at > now ? at - now : 1);
+	return fl_timer_arm(&t->timer, &t->fires_at, at, now);
 }
 
 /* Begin the periods of the cgroup in @slot whose time has come. */

@@ -56,10 +56,7 @@ static int arm(u64 at, u64 now)
 
 	if (!t)
 		return -ENOENT;
-	if (t->fires_at > now && t->fires_at <= at)
-		return 0;
-	t->fires_at = at;
-	return fl_timer_start(&t->timer, at > now ? at - now : 1);
+	return fl_timer_arm(&t->timer, &t->fires_at, at, now);
 }
 
 /* The current task, of @hctx, hands off the lock at @slot, which others waited for. */

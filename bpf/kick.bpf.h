@@ -43,4 +43,18 @@ static __always_inline int fl_timer_start(struct bpf_timer *timer, u64 ns)
 	return bpf_timer_start(timer, ns, 0);
 }
 
+/*
+ * Have @timer fire at @at, or before; @fires_at is when it does, or what is past. Two that do so at
+ * once may leave the later time.
+ */
+static __always_inline int fl_timer_arm(struct bpf_timer *timer, u64 *fires_at, u64 at, u64 now)
+{
+	u64 fires = READ_ONCE(*fires_at);
+
+	if (fires > now && fires <= at)
+		return 0;
+	*fires_at = at;
+	return fl_timer_start(timer, at > now ? at - now : 1);
+}
+
 #endif /* __FREQLOCK_KICK_BPF_H */

@@ -208,7 +208,7 @@ int fl_turn(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_non
 int fl_end_turn(s32 cpu, u64 now, u64 left)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
-	u64 ends = READ_ONCE(cctx->turn_ends), fires;
+	u64 ends = READ_ONCE(cctx->turn_ends);
 	struct turn_timer *t;
 	u32 key = cpu;
 
@@ -220,11 +220,7 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	ends = now + left;
 	/* As a barrier: either a firing timer sees the end, or this sees that it has fired. */
 	__sync_lock_test_and_set(&cctx->turn_ends, ends);
-	fires = READ_ONCE(t->fires_at);
-	if (fires > now && fires <= ends)
-		return 0;
-	t->fires_at = ends;
-	return fl_timer_start(&t->timer, left);
+	return fl_timer_arm(&t->timer, &t->fires_at, ends, now);
 }
 
 /* The turn of the task on @cpu is over. Not inlined: `record` sees it here. */

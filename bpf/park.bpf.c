@@ -41,9 +41,8 @@ struct {
 #define PARK_GOING_NS (1000 * FL_USEC)
 
 /*
- * Have the timer of @cpu fire in @delay_ns or before. Two that arm it at once
- * may leave the later time; the earlier task then waits for that, which is the
- * bound of another parked task, and no longer.
+ * Have the timer of @cpu fire in @delay_ns or before. Where two that arm it at once leave the later
+ * time, the earlier task waits for that, which is the bound of another parked task, and no longer.
  */
 int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 {
@@ -53,10 +52,7 @@ int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 	t = bpf_map_lookup_elem(&park_timers, &key);
 	if (!t)
 		return -ENOENT;
-	if (t->fires_at > now && t->fires_at <= now + delay_ns)
-		return 0;
-	t->fires_at = now + delay_ns;
-	return fl_timer_start(&t->timer, delay_ns);
+	return fl_timer_arm(&t->timer, &t->fires_at, now + delay_ns, now);
 }
 
 /* Where an overdue task goes: its target if that is still idle, else another idle CPU. */

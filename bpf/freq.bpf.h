@@ -21,13 +21,21 @@ u32 fl_freq_tick(s32 cpu, u64 now);
  * with each switch of tasks that would cost as much as the rest of a decision.
  */
 #define FREQ_STEP_NS (100 * FL_USEC)
+/* Most of what an idle CPU does on its way to a task that it was sent. */
+#define FREQ_WAKE_NS (5 * FL_USEC)
 
-/* This CPU begins to run a task. */
+/*
+ * This CPU begins to run a task. If it was not idle since the last one, it was busy with the
+ * switch, which in tasks of a few us is as long as what they do.
+ */
 static __always_inline void fl_freq_running(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = fl_cpu(cpu);
 
+	if (cctx->busy_at && !cctx->was_idle)
+		cctx->busy_ns += elapsed(cctx->busy_at, now);
 	cctx->busy_at = now;
+	cctx->was_idle = false;
 	if (elapsed(cctx->speed_at, now) >= FREQ_STEP_NS)
 		fl_freq_catch_up(cpu, now);
 }

@@ -211,13 +211,14 @@ struct cpu_ctx {
 	u64 alone_vtime; /* its virtual time as of then */
 	u64 slice_since; /* when the last of its slices would have begun, once another came */
 	/* Speed: freq.bpf.c. */
-	u64 speed_at; /* time of @speed and @util */
-	u64 busy_ns;  /* of the time since then, as far as ... */
-	u64 busy_at;  /* ... here, where a task runs */
-	u32 speed;    /* SPEED_ONE for full */
-	u32 util;     /* 0..1024 */
-	u32 asked;    /* last request to schedutil */
-	u64 done;     /* work that it did, ns at full speed */
+	u64 speed_at;  /* time of @speed and @util */
+	u64 busy_ns;   /* of the time since then, as far as ... */
+	u64 busy_at;   /* ... here, where a task runs, or the last one stopped */
+	bool was_idle; /* it found no other since then */
+	u32 speed;     /* SPEED_ONE for full */
+	u32 util;      /* 0..1024 */
+	u32 asked;     /* last request to schedutil */
+	u64 done;      /* work that it did, ns at full speed */
 	/* Spinning: spin.bpf.c. */
 	u32 spinner;           /* process of the running task if that spins, else 0 */
 	struct last_back back; /* written by wakers, who may mix two: one is placed worse */

@@ -124,6 +124,7 @@ void BPF_STRUCT_OPS(freqlock_cpu_online, s32 cpu)
 	cctx->util = 0;
 	cctx->asked = 0;
 	cctx->busy_ns = 0;
+	cctx->was_idle = true;
 	cctx->speed_at = scx_bpf_now();
 	cctx->offline = false;
 }

@@ -7,6 +7,7 @@
  */
 #include "freqlock.bpf.h"
 #include "learn.bpf.h"
+#include "freq.bpf.h"
 #include "policy/learn.h"
 #include "policy/lock.h"
 #include "policy/modes.h"
@@ -240,6 +241,8 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	    (s64)(cctx->last_stop - tctx->waiting_since) <= 0) {
 		cctx->idle_exit = learn_average(cctx->idle_exit ? fl_idle_exit(cpu, now) : 0, wait);
 		cctx->idle_exit_at = now;
+		/* Busy with the wake-up; the rest is the way out of a deep idle state. */
+		cctx->busy_ns += lesser(wait, FREQ_WAKE_NS);
 	}
 	return 0;
 }

@@ -115,8 +115,8 @@ static __always_inline bool is_about_to_be_taken(s32 cpu)
 
 static __always_inline void take_any(s32 cpu)
 {
-	if (!fl_take_own(cpu))
-		fl_steal(cpu);
+	if (!fl_take_own(cpu) && !fl_steal(cpu))
+		fl_cpu(cpu)->was_idle = true;
 }
 
 void BPF_STRUCT_OPS(freqlock_dispatch, s32 cpu, struct task_struct *prev)

@@ -13,6 +13,7 @@
 #include "policy/balance.h"
 #include "policy/learn.h"
 #include "policy/speed.h"
+#include "policy/warmset.h"
 
 /* CPUs scanned for another one than a CPU that a real-time task has. */
 #define BESIDE_CPUS 16
@@ -550,7 +551,7 @@ s32 fl_place(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_no
 		pl->scan.soon_ns = pl->burst + tctx->away;
 		if (pl->now >= warm_next)
 			fl_warm_look(pl->this_cpu, pl->now);
-		pl->scan.set_only = fl_is_confined(p);
+		pl->scan.set_only = warm_confines(pl->burst) && fl_is_confined(p);
 		if (goes_back(p, pl))
 			return pl->prev_cpu;
 	}

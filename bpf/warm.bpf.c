@@ -62,7 +62,7 @@ int fl_warm_look(s32 cpu, u64 now)
 	warm_work_avg = greater(work, warm_average(warm_work_avg, work, past, window));
 	warm_wait_ns = warm_wait(&m, fl_slice(NULL));
 	size = 0;
-	if (tunables.warm_set && tunables.speed_floor < FL_FULL_SPEED && !capacity_differs)
+	if (tunables.warm_set && warm_pays(&m) && !capacity_differs)
 		size = warm_size(warm_cpus, warm_deserved(warm_work_avg, &m), nr_present);
 	warm_share = warm_invest(warm_work_avg, tunables.warm_up);
 	if (size == warm_cpus)

@@ -19,7 +19,10 @@
  * floor, and W / u* is less.
  *
  * A load with W < u* cannot keep even one CPU warm, and is not confined: there is nothing to gain.
- * Nor is one that deserves all CPUs.
+ * Nor is one that deserves all CPUs. Nor any where cold CPUs are the lesser evil: a task stays at
+ * two CPUs, the fewest that share a queue, for 1 / (1 - u^2) times what it does where they are
+ * busy for a share u (M/M/2: Kleinrock, "Queueing Systems", volume 1, 1975, section 3.5), and at a
+ * cold one for 1 / floor times that, which is less where u*^2 > 1 - floor.
  */
 #ifndef __FREQLOCK_POLICY_WARMSET_H
 #define __FREQLOCK_POLICY_WARMSET_H
@@ -33,6 +36,8 @@ enum {
 	WARM_SPARE = WARM_ONE / 4,
 	/* Looks in the time in which speeds change. */
 	WARM_LOOKS = 4,
+	/* Bursts, ns, that are as long as the wake-up that goes before them. */
+	WARM_SHORT_NS = 20 * 1000,
 };
 
 /* What is known of the machine, from knobs. */
@@ -49,6 +54,30 @@ struct warm_machine {
 static inline u64 warm_window(const struct warm_machine *m)
 {
 	return greater(1, lesser(m->ramp_ns, WARM_MAX_NS) + lesser(m->cool_ns, WARM_MAX_NS));
+}
+
+/* The share of its time for which a CPU has to be busy to get warm, 0..1024. */
+static inline u64 warm_least(const struct warm_machine *m)
+{
+	return lesser(m->ramp_ns, WARM_MAX_NS) * WARM_ONE / warm_window(m);
+}
+
+/* True if tasks that wait for CPUs which are as busy as that lose less than on cold ones. */
+static inline bool warm_pays(const struct warm_machine *m)
+{
+	u64 least = warm_least(m);
+
+	return least * least / WARM_ONE + lesser(m->floor, WARM_ONE) < WARM_ONE;
+}
+
+/*
+ * True if a task with bursts of @burst ns is confined to the set. Where it is shorter than that, to
+ * wait for a turn costs it more than a cold CPU does, and what its CPUs do between two bursts, by
+ * which a set would have to be sized, is known too badly.
+ */
+static inline bool warm_confines(u64 burst)
+{
+	return burst > WARM_SHORT_NS;
 }
 
 /* CPUs' worth of work, in 1024ths: @done ns at full speed in @ns. */

@@ -95,6 +95,23 @@ proptest! {
         prop_assert!(next > size || next == 0, "{next}");
     }
 
+    /// Waiting for CPUs that are just warm, against none and cold ones: M/M/2.
+    #[test]
+    fn pays_where_the_queue_is_shorter_than_a_cold_cpu_is_slow(m in usual()) {
+        let stay = 1.0 / (1.0 - threshold(&m).powi(2));
+        let cold = f64::from(FULL) / f64::from(m.floor);
+        prop_assume!((stay / cold - 1.0).abs() > 0.02);
+        prop_assert_eq!(policy!(warm_pays(&m)), stay < cold);
+        let fixed = sys::warm_machine { floor: FULL, ..m };
+        prop_assert!(!policy!(warm_pays(&fixed)));
+    }
+
+    /// Requests and answers of a few µs are not, commands of a script are.
+    #[test]
+    fn confines_bursts_longer_than_a_wake_up(burst in any_time()) {
+        prop_assert_eq!(policy!(warm_confines(burst)), burst > 20_000);
+    }
+
     #[test]
     fn a_load_that_warms_no_cpu_is_not_confined(m in machine(), size in 0..=1024u32) {
         let work = (threshold(&m) * 0.74 * ONE as f64) as u64;

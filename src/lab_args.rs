@@ -19,13 +19,14 @@ use crate::output::Format;
 /// with 95% intervals, and the median ratio to the baseline of the same round.
 #[derive(Clone, Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("simulated").args(["machine", "campaign"]))]
+#[command(group = clap::ArgGroup::new("campaign_runs").args(["results", "from"]))]
 pub struct CompareArgs {
     /// Make the campaign of this file: workloads x machines x schedulers x seeds,
     /// with a file for each run in the folder --results. What is there already is
     /// not made again, so a campaign that was stopped, however that was, goes on
     /// where it was; --part and --merge spread it over hosts. It ends with reports
     /// of all that is there: losses first, corrected for many comparisons
-    #[arg(long, value_name = "FILE", requires = "results", conflicts_with_all = [
+    #[arg(long, value_name = "FILE", requires = "campaign_runs", conflicts_with_all = [
         "workloads", "schedulers", "runs", "warmup", "baseline", "json", "curves", "machine", "seeds", "cpus",
         "migration_cost", "no_control", "record", "trace"])]
     pub campaign: Option<PathBuf>,
@@ -38,6 +39,15 @@ pub struct CompareArgs {
     /// [default: the folder of its results]
     #[arg(long, value_name = "DIR", requires = "campaign")]
     pub report: Option<PathBuf>,
+
+    /// Keep a campaign in a repository: BENCHMARKS.md, and all runs in
+    /// benchmarks/CAMPAIGN.json, from which --from writes the page again
+    #[arg(long, value_name = "DIR", requires = "campaign")]
+    pub publish: Option<PathBuf>,
+
+    /// Make no runs: write the reports of those in this file of --publish
+    #[arg(long, value_name = "FILE", requires = "campaign", conflicts_with_all = ["merge", "part", "dry_run", "minutes"])]
+    pub from: Option<PathBuf>,
 
     /// Take results of this campaign from another host's folder first
     #[arg(long, value_name = "DIR", requires = "campaign")]

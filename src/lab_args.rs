@@ -210,6 +210,40 @@ pub enum MachineArgs {
     Check(CheckArgs),
     #[allow(missing_docs)]
     Gate(GateArgs),
+    #[allow(missing_docs)]
+    Calibrate(CalibrateArgs),
+}
+
+/// Fit a machine's description to what was measured of a real one
+///
+/// Without --beside and --against it prints what fits. What could not be measured
+/// has a line that says why, and stands in the description as another machine
+/// has it. Exit status 1: something is outside its tolerance
+/// (bench/calibrate/tolerances.toml). scripts/calibrate measures and then calls it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CalibrateArgs {
+    /// What bench/calibrate has printed
+    pub measured: PathBuf,
+
+    /// Write the description there
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+
+    /// The machine whose values stand for those that are not known
+    #[arg(long, value_name = "NAME", default_value = "turbo-laptop-8")]
+    pub otherwise: String,
+
+    /// Compare with what bench/calibrate has printed on the simulated machine
+    #[arg(long, value_name = "FILE")]
+    pub beside: Option<PathBuf>,
+
+    /// Compare with the description of the simulated machine that was measured
+    #[arg(long, value_name = "MACHINE", conflicts_with = "beside")]
+    pub against: Option<String>,
+
+    /// Folder of the machines [default: machine here or above the program]
+    #[arg(long, value_name = "DIR")]
+    pub machines: Option<PathBuf>,
 }
 
 /// Compare the times of a set of runs with the recorded ones

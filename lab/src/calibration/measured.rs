@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// So many in a row that took so many nanoseconds each.
+/// How many in a row, and the nanoseconds that each took.
 pub type Runs = Vec<(u64, f64)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

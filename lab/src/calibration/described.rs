@@ -119,7 +119,7 @@ fn governor_of(otherwise: &Description) -> String {
     }
 }
 
-/// So many instructions at such a speed cost what was measured.
+/// Instructions and their speed, which together cost what was measured.
 fn slow(cold: &Cold, mips: f64) -> (u32, u32) {
     let speed = rounded(cold.speed * f64::from(FULL)).min(FULL);
     if cold.cost_us <= 0.0 || speed == FULL {

@@ -18,7 +18,7 @@ import sys
 
 TABLE = "docs/figures.tsv"
 GENERATED = {"docs/BENCHMARKS.md"}
-# So many cells that begin with a number make a table one of figures.
+# At least this many cells that begin with a number make a table one of figures.
 LEAST = 4
 NUMBER = re.compile(r"[*~±+-]*\d[\d.,]*")
 

@@ -19,13 +19,14 @@ use crate::output::Format;
 /// with 95% intervals, and the median ratio to the baseline of the same round.
 #[derive(Clone, Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("simulated").args(["machine", "campaign"]))]
+#[command(group = clap::ArgGroup::new("campaign_runs").args(["results", "from"]))]
 pub struct CompareArgs {
     /// Make the campaign of this file: workloads x machines x schedulers x seeds,
     /// with a file for each run in the folder --results. What is there already is
     /// not made again, so a campaign that was stopped, however that was, goes on
     /// where it was; --part and --merge spread it over hosts. It ends with reports
     /// of all that is there: losses first, corrected for many comparisons
-    #[arg(long, value_name = "FILE", requires = "results", conflicts_with_all = [
+    #[arg(long, value_name = "FILE", requires = "campaign_runs", conflicts_with_all = [
         "workloads", "schedulers", "runs", "warmup", "baseline", "json", "curves", "machine", "seeds", "cpus",
         "migration_cost", "no_control", "record", "trace"])]
     pub campaign: Option<PathBuf>,
@@ -38,6 +39,15 @@ pub struct CompareArgs {
     /// [default: the folder of its results]
     #[arg(long, value_name = "DIR", requires = "campaign")]
     pub report: Option<PathBuf>,
+
+    /// Keep a campaign in a repository: BENCHMARKS.md, and all runs in
+    /// benchmarks/CAMPAIGN.json, from which --from writes the page again
+    #[arg(long, value_name = "DIR", requires = "campaign")]
+    pub publish: Option<PathBuf>,
+
+    /// Make no runs: write the reports of those in this file of --publish
+    #[arg(long, value_name = "FILE", requires = "campaign", conflicts_with_all = ["merge", "part", "dry_run", "minutes"])]
+    pub from: Option<PathBuf>,
 
     /// Take results of this campaign from another host's folder first
     #[arg(long, value_name = "DIR", requires = "campaign")]
@@ -200,6 +210,40 @@ pub enum MachineArgs {
     Check(CheckArgs),
     #[allow(missing_docs)]
     Gate(GateArgs),
+    #[allow(missing_docs)]
+    Calibrate(CalibrateArgs),
+}
+
+/// Fit a machine's description to what was measured of a real one
+///
+/// Without --beside and --against it prints what fits. What could not be measured
+/// has a line that says why, and stands in the description as another machine
+/// has it. Exit status 1: something is outside its tolerance
+/// (bench/calibrate/tolerances.toml). scripts/calibrate measures and then calls it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CalibrateArgs {
+    /// What bench/calibrate has printed
+    pub measured: PathBuf,
+
+    /// Write the description there
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+
+    /// The machine whose values stand for those that are not known
+    #[arg(long, value_name = "NAME", default_value = "turbo-laptop-8")]
+    pub otherwise: String,
+
+    /// Compare with what bench/calibrate has printed on the simulated machine
+    #[arg(long, value_name = "FILE")]
+    pub beside: Option<PathBuf>,
+
+    /// Compare with the description of the simulated machine that was measured
+    #[arg(long, value_name = "MACHINE", conflicts_with = "beside")]
+    pub against: Option<String>,
+
+    /// Folder of the machines [default: machine here or above the program]
+    #[arg(long, value_name = "DIR")]
+    pub machines: Option<PathBuf>,
 }
 
 /// Compare the times of a set of runs with the recorded ones

@@ -3,6 +3,7 @@
 //! the commands `compare`, `machine` and `promises` of scx_freqlock, which starts it with
 //! its own arguments; the two have one definition of these (freqlock::lab_args).
 
+mod calibration;
 mod campaign;
 mod check;
 mod compare;
@@ -44,6 +45,7 @@ fn run(command: &Command) -> Result<ExitCode> {
             Some(file) => campaign::run(file, args)?,
             None => compare::run(args)?,
         },
+        Command::Machine(MachineArgs::Calibrate(args)) => calibration::run(args)?,
         Command::Machine(MachineArgs::Check(args)) => check::run(args)?,
         Command::Machine(MachineArgs::Gate(args)) => check::gate::run(args)?,
         Command::Machine(MachineArgs::List { machines, format }) => {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use freqlock::mode::Mode;
 use freqlock::spelling::{did_you_mean, nearest};
@@ -84,7 +85,8 @@ pub struct Loader {
 }
 
 /// The kernel's own scheduler in a situation that shows what is to be gained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// Every CPU is always at its highest speed.
     Limit,

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{campaign_file, publish, store};
+use super::{archive, campaign_file, publish, store};
 use crate::compare::{plan, runs};
 use crate::sim;
 use freqlock::preflight;
@@ -35,6 +35,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Archive(#[from] archive::Error),
     #[error(transparent)]
     Report(#[from] publish::Error),
 }

@@ -24,8 +24,7 @@ pub fn text(table: &Table) -> String {
     writeln!(
         out,
         "Written by `scx_freqlock compare --campaign` (scx_freqlock {}), not by hand. At most {} seeds a row.\n",
-        env!("CARGO_PKG_VERSION"),
-        table.seeds
+        table.version, table.seeds
     )
     .ok();
     for place in &table.machines {

@@ -6,6 +6,7 @@
 //! [`rows`] what all of them say together, and [`publish`] writes that down: [`markdown`],
 //! [`sortable_page`] with what [`gain_plot`] draws, and [`csv`].
 
+mod archive;
 mod campaign_error;
 mod campaign_file;
 #[cfg(test)]
@@ -28,12 +29,12 @@ use crate::compare::progress::Progress;
 use crate::compare::runs::Watch;
 use crate::sim::batch::Interrupt;
 use crate::sim::run::to_stdout;
+use archive::Archive;
 pub use campaign_error::Error;
 use campaign_file::Campaign;
 use freqlock::lab_args::CompareArgs;
 use freqlock::output;
 use indicatif::HumanDuration;
-use rows::Table;
 use site::{Bases, Site};
 use store::Store;
 
@@ -44,6 +45,11 @@ const INTERRUPTED: u8 = 130;
 /// that a run gave no figures.
 pub fn run(path: &Path, args: &CompareArgs) -> Result<ExitCode, Error> {
     let campaign = Campaign::load(path)?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    if let Some(from) = &args.from {
+        let archive = Archive::load(from)?;
+        return report(&campaign, &name, &archive, from, args);
+    }
     let mut bases = Bases::new();
     let mut sites: Vec<Site> = (campaign.machines.iter())
         .map(|machine| Site::new(&campaign, machine, args, &mut bases))
@@ -61,28 +67,53 @@ pub fn run(path: &Path, args: &CompareArgs) -> Result<ExitCode, Error> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let to = args.report.as_deref().unwrap_or(&results);
     // Before the runs, that they are not lost because of a misspelt folder.
-    std::fs::create_dir_all(to).map_err(|source| Error::Write {
-        path: to.into(),
-        source,
-    })?;
+    for to in [&args.report, &args.publish].into_iter().flatten() {
+        std::fs::create_dir_all(to).map_err(|source| Error::Write {
+            path: to.into(),
+            source,
+        })?;
+    }
     let interrupt = Interrupt::on_signal()?;
     let made = make(&campaign, &mut sites, &store, &interrupt, args);
-    let places = sites.iter().map(Site::results).collect();
-    let table = Table::new(&campaign, places);
-    let written = publish::write(&table, to);
-    to_stdout(markdown::summary(&table))?;
+    let archive = Archive::new(sites.iter().map(Site::archived).collect());
+    let reported = report(&campaign, &name, &archive, &results, args);
     made?;
-    written?;
+    let status = reported?;
     Ok(if interrupt.happened() {
         output::say("interrupted: the same command goes on");
         ExitCode::from(INTERRUPTED)
-    } else if table.failed() {
-        ExitCode::FAILURE
     } else {
-        ExitCode::SUCCESS
+        status
     })
+}
+
+/// Writes the reports of some runs, which are in `from`.
+fn report(
+    campaign: &Campaign,
+    name: &str,
+    archive: &Archive,
+    from: &Path,
+    args: &CompareArgs,
+) -> Result<ExitCode, Error> {
+    let table = archive
+        .table(campaign)
+        .map_err(|reason| archive::Error::Wrong {
+            path: from.into(),
+            reason,
+        })?;
+    let beside = args.results.as_deref();
+    let written = match args.report.as_deref().or(beside) {
+        Some(to) => publish::write(&table, to),
+        None => Ok(()),
+    };
+    let kept = match &args.publish {
+        Some(to) => publish::keep(&table, archive, name, to),
+        None => Ok(()),
+    };
+    to_stdout(markdown::summary(&table))?;
+    written.and(kept)?;
+    Ok(ExitCode::from(u8::from(table.failed())))
 }
 
 /// What is left of the whole, for this host.

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::archive::Archive;
 use super::rows::Table;
 use super::{csv, gain_plot, markdown, sortable_page};
 
 const NAME: &str = "BENCHMARKS";
+
+/// Below where the page goes.
+const ARCHIVES: &str = "benchmarks";
 
 /// Changes when a reader of the JSON would have to change.
 const FORMAT: u32 = 1;
@@ -20,13 +24,14 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Draw(#[from] gain_plot::Error),
+    #[error("cannot write the runs as JSON")]
+    Json(#[from] serde_json::Error),
 }
 
 /// All that was measured, and what it says.
 #[derive(Serialize)]
 struct Whole<'a> {
     format: u32,
-    version: &'static str,
     method: &'static str,
     #[serde(flatten)]
     table: &'a Table,
@@ -35,7 +40,6 @@ struct Whole<'a> {
 pub fn write(table: &Table, to: &Path) -> Result<(), Error> {
     let whole = Whole {
         format: FORMAT,
-        version: env!("CARGO_PKG_VERSION"),
         method: markdown::METHOD,
         table,
     };
@@ -53,6 +57,29 @@ pub fn write(table: &Table, to: &Path) -> Result<(), Error> {
             "md" => markdown::text(table),
             _ => sortable_page::text(table)?,
         };
+        replace(&path, &text).map_err(|source| Error::Write { path, source })?;
+    }
+    Ok(())
+}
+
+/// The Markdown with a line that says which file has the runs of it.
+pub fn page(table: &Table, campaign: &str) -> String {
+    format!(
+        "{}\nAll runs are in [{ARCHIVES}/{campaign}.json]({ARCHIVES}/{campaign}.json), and `cargo test -p freqlock_lab` holds this page against them.\n",
+        markdown::text(table)
+    )
+}
+
+/// What a repository keeps: the page, and the runs that it can be written from again.
+pub fn keep(table: &Table, archive: &Archive, campaign: &str, to: &Path) -> Result<(), Error> {
+    let runs = to.join(ARCHIVES).join(campaign).with_extension("json");
+    let page_path = to.join(NAME).with_extension("md");
+    let written = std::fs::create_dir_all(to.join(ARCHIVES));
+    written.map_err(|source| Error::Write {
+        path: to.join(ARCHIVES),
+        source,
+    })?;
+    for (path, text) in [(runs, archive.text()?), (page_path, page(table, campaign))] {
         replace(&path, &text).map_err(|source| Error::Write { path, source })?;
     }
     Ok(())

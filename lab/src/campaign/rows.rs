@@ -47,6 +47,8 @@ pub struct Line {
 
 #[derive(Debug, Serialize)]
 pub struct Table {
+    /// Of the program that made the runs.
+    pub version: String,
     pub baseline: String,
     pub seeds: u32,
     pub lines: Vec<Line>,
@@ -75,6 +77,7 @@ impl Table {
             line.why = why(&campaign.reasons, line).map(|why| why.reason.clone());
         }
         Self {
+            version: env!("CARGO_PKG_VERSION").into(),
             baseline: campaign.baseline.clone(),
             seeds: campaign.seeds,
             lines,

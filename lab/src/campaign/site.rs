@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
+use super::archive::{self, Archived};
 use super::campaign_error::Error;
 use super::campaign_file::{self, Campaign, HOST};
-use super::rows;
 use super::store::{self, Bed, Folder, Kept, Store};
 
 use crate::compare::host::Engine;
 use crate::compare::plan::{Place, Places, Plan, Workload};
 use crate::compare::progress::Progress;
-use crate::compare::results::Record;
 use crate::compare::runs::{Results, Run, Watch};
 use crate::compare::simulated::{folder_name, Simulation};
 use crate::compare::testbed::Machine;
@@ -221,22 +220,22 @@ impl Site {
         results.broken.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// What all its results say.
-    pub fn results(&self) -> rows::Place {
-        let results = Results {
-            runs: self.kept.values().map(|kept| kept.run.clone()).collect(),
-            interrupted: false,
-            broken: None,
-        };
+    /// All its results.
+    pub fn archived(&self) -> Archived {
         let ours = self.plan.schedulers.iter().filter(|scheduler| {
             let loader = scheduler.loader.as_ref();
             loader.is_some_and(|loader| loader.ops == OURS)
         });
-        rows::Place {
+        Archived {
             label: self.label.clone(),
+            machine: self.machine.clone(),
+            inputs: self.inputs.clone(),
             left_out: self.left_out.clone(),
             ours: ours.map(|scheduler| scheduler.label.clone()).collect(),
-            record: Record::new(&self.plan, self.machine.clone(), results),
+            schedulers: self.plan.schedulers.iter().map(Into::into).collect(),
+            pinned: self.plan.pinned.iter().map(Into::into).collect(),
+            runs: self.kept.values().map(|kept| kept.run.clone()).collect(),
+            parameters: archive::parameters(&self.plan.workloads),
         }
     }
 }

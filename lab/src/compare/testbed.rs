@@ -4,13 +4,13 @@
 use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The simulated machine whose CPUs never change their speed: what a scheduler
 /// gains there it does not gain by frequencies.
 pub const CONTROL: &str = "symmetric-fixed";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     Bare,
@@ -24,7 +24,7 @@ pub enum Kind {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Machine {
     pub kernel: String,
     pub cpus: usize,

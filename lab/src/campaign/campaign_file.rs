@@ -193,9 +193,11 @@ impl Campaign {
                 Some(_) if machine.kit.is_some() => {
                     return Err(format!("{label} has a kernel and a kit, which names one"))
                 }
-                Some(kernel) if !is_name(kernel) => return Err(format!(
+                Some(kernel) if !is_name(kernel) => {
+                    return Err(format!(
                     "{label} cannot boot the kernel {kernel:?}: it is newest, oldest or a version"
-                )),
+                ))
+                }
                 _ => {}
             }
         }

@@ -168,13 +168,14 @@ use_host() {
     die "the running kernel's image is not in /boot: give its path with --kernel"
 }
 
-# choose_kernel K: '' for the newest, `oldest`, `host`, a path, or a version prefix.
+# choose_kernel K: '' or `newest`, `oldest`, `host`, a path, or a version prefix.
 choose_kernel() {
     case $1 in
     host) use_host ;;
     */*) [[ -r $1 ]] || die "no kernel at $1"; use_file "$1" ;;
-    '' | oldest) use_packaged "$1" ;;
+    '' | newest) use_packaged '' ;;
+    oldest) use_packaged oldest ;;
     [0-9]*) use_built "$1" || use_packaged "$1" ;;
-    *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, oldest, or host" ;;
+    *) die "--kernel takes a path to a vmlinuz, a version such as 6.18, newest, oldest, or host" ;;
     esac
 }

@@ -48,6 +48,8 @@ pub struct Machine {
     pub cpus: Option<u32>,
     #[serde(default)]
     pub migration_cost: bool,
+    /// The kernel that it boots, as `scripts/machine prepare --also` was told.
+    pub kernel: Option<String>,
     /// What scripts/machine has prepared, if it is not what is used without this.
     pub kit: Option<PathBuf>,
 }
@@ -174,15 +176,39 @@ impl Campaign {
             }
         }
         for machine in self.machines.iter().filter(|machine| machine.name == HOST) {
-            if machine.cpus.is_some() || machine.migration_cost || machine.kit.is_some() {
+            if machine.cpus.is_some()
+                || machine.migration_cost
+                || machine.kernel.is_some()
+                || machine.kit.is_some()
+            {
                 return Err(format!(
-                    "{} is this machine: only simulated ones have cpus, migration-cost and kit",
+                    "{} is this machine: only simulated ones have cpus, migration-cost, kernel and kit",
                     machine.label()
                 ));
             }
         }
+        for machine in &self.machines {
+            let label = machine.label();
+            match &machine.kernel {
+                Some(_) if machine.kit.is_some() => {
+                    return Err(format!("{label} has a kernel and a kit, which names one"))
+                }
+                Some(kernel) if !is_name(kernel) => {
+                    return Err(format!(
+                    "{label} cannot boot the kernel {kernel:?}: it is newest, oldest or a version"
+                ))
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
+}
+
+/// Can that be the name of a folder or a file?
+fn is_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(good)
 }
 
 /// All of them, each of which can be a folder's name that no other one has.
@@ -192,8 +218,7 @@ fn unique<'a>(
 ) -> Result<BTreeSet<&'a str>, String> {
     let mut all = BTreeSet::new();
     for label in labels {
-        let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if label.is_empty() || label.starts_with('.') || !label.chars().all(good) {
+        if !is_name(label) {
             return Err(format!(
                 "a {what} cannot be called {label:?}: give it a label of letters, digits, - and _"
             ));
@@ -279,6 +304,16 @@ reason = "because"
                 "name = \"turbo-laptop-8\"\nlabel",
                 "name = \"host\"\nlabel",
                 "two is this machine",
+            ),
+            (
+                "cpus = 2",
+                "kernel = \"newest\"\nkit = \"k.toml\"",
+                "two has a kernel and a kit",
+            ),
+            (
+                "cpus = 2",
+                "kernel = \"../x\"",
+                "two cannot boot the kernel \"../x\"",
             ),
         ] {
             assert!(GOOD.contains(from), "{from}");

@@ -213,6 +213,7 @@ fn campaign(reasons: Vec<Why>) -> Campaign {
             label: None,
             cpus: None,
             migration_cost: false,
+            kernel: None,
             kit: None,
         }],
         workloads: vec![Workload {

@@ -21,7 +21,7 @@ use crate::recorded::Inputs;
 use crate::schedulers::OURS;
 use crate::sim;
 use crate::sim::batch::Interrupt;
-use crate::sim::folders::{default_kit, machines_dir};
+use crate::sim::folders::{machines_dir, prepared_kit};
 use crate::sim::image::digest;
 use crate::sim::job::Base;
 use freqlock::lab_args::CompareArgs;
@@ -247,7 +247,7 @@ fn base(
 ) -> Result<Arc<Base>, sim::error::Error> {
     let kit = match &machine.kit {
         Some(kit) => kit.clone(),
-        None => default_kit(&machines_dir(None)?, args.arch),
+        None => prepared_kit(&machines_dir(None)?, args.arch, machine.kernel.as_deref()),
     };
     if let Some(base) = bases.get(&kit) {
         return Ok(Arc::clone(base));

@@ -121,6 +121,66 @@ fn forkwait_measures() {
     assert!(metrics[1].value >= metrics[0].value / 2.0, "{metrics:?}");
 }
 
+/// Where all CPUs are busy, a link of the chain has to wait.
+#[test]
+fn forkwait_measures_beside_hogs() {
+    let mean = |hogs| {
+        let small = [("FORKWAIT_SECONDS", "1"), ("FORKWAIT_HOGS", hogs)];
+        let metrics = bench("forkwait", &small);
+        assert_eq!(names(&metrics), ["mean", "p99"]);
+        metrics[0].value
+    };
+    assert!(mean("2") > mean("0"));
+}
+
+#[test]
+fn hackbench_has_four_forms() {
+    for form in [
+        "process-socket",
+        "process-pipe",
+        "thread-socket",
+        "thread-pipe",
+    ] {
+        let small = [
+            ("HACKBENCH_GROUPS", "1"),
+            ("HACKBENCH_LOOPS", "2"),
+            ("HACKBENCH_FORM", form),
+        ];
+        assert_eq!(names(&bench("hackbench", &small)), ["time"], "{form}");
+    }
+    let run = bench_dir().join("hackbench/run");
+    let output = Command::new(run)
+        .env("HACKBENCH_FORM", "fiber")
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "bench/hackbench/run: HACKBENCH_FORM=fiber is none of process-socket, process-pipe, thread-socket, thread-pipe\n"
+    );
+}
+
+/// Frames that take many refreshes miss most of them, and short ones are done sooner.
+#[test]
+fn frames_measure() {
+    let run = |rate, steps| {
+        let small = [
+            ("FRAMES_SECONDS", "1"),
+            ("FRAMES_RATE", rate),
+            ("FRAMES_JOBS", "8"),
+            ("FRAMES_STEPS", steps),
+            ("FRAMES_JOB_STEPS", steps),
+        ];
+        let metrics = bench("frames", &small);
+        assert_eq!(names(&metrics), ["missed", "p50", "p99"]);
+        let [missed, p50, p99] = [0, 1, 2].map(|i| metrics[i].value);
+        assert!((0.0..100.0).contains(&missed), "{metrics:?}");
+        assert!(0.0 < p50 && p50 <= p99, "{metrics:?}");
+        (missed, p50)
+    };
+    let (long, short) = (run("2000", "10000000"), run("10", "1000"));
+    assert!(long.0 > 50.0 && long.1 > short.1, "{long:?} {short:?}");
+}
+
 #[test]
 fn schbench_measures() {
     let metrics = bench(
@@ -407,6 +467,10 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("jobs", "JOBS_AT_ONCE"),
         ("gitops", "GITOPS_COMMITS"),
         ("forkserver", "FORKSERVER_CLIENTS"),
+        ("forkwait", "FORKWAIT_HOGS"),
+        ("frames", "FRAMES_JOBS"),
+        ("perfbench", "PERFBENCH_THREADS"),
+        ("redis", "REDIS_HOGS"),
     ] {
         let run = bench_dir().join(name).join("run");
         let output = Command::new(run).env(variable, "many").output().unwrap();

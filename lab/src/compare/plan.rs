@@ -166,10 +166,7 @@ impl Plan {
         for spec in args.schedulers.iter().flat_map(|list| split_specs(list)) {
             match scheduler(&spec, programs)? {
                 Some(scheduler) => schedulers.push(scheduler),
-                None => left_out.push(format!(
-                    "{spec} is left out: it is neither on PATH nor in ~/.cargo/bin (cargo install --locked {spec})",
-                    spec = spec.split(':').next().unwrap_or(&spec),
-                )),
+                None => left_out.push(missing(&spec, programs.simulated.is_some())),
             }
         }
         if schedulers.is_empty() {
@@ -340,6 +337,16 @@ fn baseline(wanted: Option<&str>, schedulers: &[Scheduler]) -> Result<usize, Err
             name: name.into(),
             known: schedulers.iter().map(|other| other.label.clone()).collect(),
         }),
+    }
+}
+
+/// Why a scheduler that others have is left out.
+fn missing(spec: &str, simulated: bool) -> String {
+    let name = spec.split(':').next().unwrap_or(spec);
+    if simulated {
+        format!("{name} is left out: it is not in the image (scripts/rivals says why, or installs it for scripts/machine prepare)")
+    } else {
+        format!("{name} is left out: it is neither on PATH nor in ~/.cargo/bin (cargo install --locked {name})")
     }
 }
 

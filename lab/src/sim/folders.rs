@@ -34,6 +34,15 @@ pub fn machines_dir(wanted: Option<&Path>) -> Result<PathBuf, Error> {
         })
 }
 
+/// The same with another kernel than the usual one.
+pub fn prepared_kit(machines: &Path, arch: Arch, kernel: Option<&str>) -> PathBuf {
+    let usual = default_kit(machines, arch);
+    match kernel {
+        Some(kernel) => usual.with_file_name(format!("kit-{kernel}.toml")),
+        None => usual,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +52,15 @@ mod tests {
         assert_eq!(
             default_kit(Path::new("/project/machine"), Arch::X86_64),
             Path::new("/project/target/machine/x86_64/kit.toml")
+        );
+        let of = |kernel| prepared_kit(Path::new("/project/machine"), Arch::X86_64, kernel);
+        assert_eq!(
+            of(Some("newest")),
+            Path::new("/project/target/machine/x86_64/kit-newest.toml")
+        );
+        assert_eq!(
+            of(None),
+            default_kit(Path::new("/project/machine"), Arch::X86_64)
         );
     }
 }

@@ -12,7 +12,7 @@ use super::image::{self, Tree};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no kit for {arch} at {}: run scripts/machine prepare --arch {arch}, or name it with --kit", path.display())]
+    #[error("no kit for {arch} at {}: run scripts/machine prepare --arch {arch}{}, or name it with --kit", path.display(), also(path))]
     Missing { arch: &'static str, path: PathBuf },
     #[error("cannot read the kit {}", path.display())]
     Read {
@@ -27,6 +27,13 @@ pub enum Error {
         kit: PathBuf,
         path: PathBuf,
     },
+}
+
+/// What a kit with another kernel than the usual one is made with.
+fn also(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.strip_prefix("kit-")
+        .map_or_else(String::new, |kernel| format!(" --also {kernel}"))
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -157,10 +164,12 @@ to = "/init"
             let message = message(&WHOLE.replace(from, to));
             assert!(message.contains(hint), "{message}");
         }
-        let error = Kit::load(&dir.path().join("x.toml"), Arch::X86_64).unwrap_err();
-        assert!(
-            error.to_string().contains("prepare --arch x86_64"),
-            "{error}"
-        );
+        for (name, hint) in [
+            ("x.toml", "prepare --arch x86_64, or"),
+            ("kit-newest.toml", "prepare --arch x86_64 --also newest, or"),
+        ] {
+            let error = Kit::load(&dir.path().join(name), Arch::X86_64).unwrap_err();
+            assert!(error.to_string().contains(hint), "{error}");
+        }
     }
 }

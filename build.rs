@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes Rust of what bpf/ defines: the bindings of intf.h, and the tables of knobs, of
-//! statistics, of the scheduler and of tasks, of modes, of sources of speed and of events.
+//! statistics, of the scheduler and of tasks, of modes, of sources of speed and of events. And
+//! compiles for the host what replays decisions.
 
 #[path = "src/table.rs"]
 mod table;
@@ -38,6 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .enable_intf("bpf/record.h", "record.rs")
         .build()?;
     scx_cargo::BpfBuilder::new()?
+        .enable_intf("bpf/host/replay.h", "replay.rs")
+        .build()?;
+    compile_replay()?;
+    scx_cargo::BpfBuilder::new()?
         .enable_intf("lib/cpus_page.h", "cpus_page.rs")
         .build()?;
     scx_cargo::BpfBuilder::new()?
@@ -49,6 +54,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/table.rs");
     Ok(())
+}
+
+/// The part of the scheduler that decides, for the host.
+fn compile_replay() -> Result<(), cc::Error> {
+    println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-env-changed=BPF_CLANG");
+    cc::Build::new()
+        .compiler(std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into()))
+        .file("bpf/host/replay.c")
+        .include("bpf/host")
+        .include("bpf")
+        .flag("-fvisibility=hidden")
+        // As the kernel compiles it, which wraps around.
+        .flag("-fwrapv")
+        .warnings(false)
+        .try_compile("replay")
 }
 
 fn write(out: &Path, name: &str, source: &str) -> std::io::Result<()> {

@@ -15,17 +15,6 @@
 #include "policy/modes.h"
 #include "policy/speed.h"
 
-/*
- * What waits for busy CPUs have cost while others were idle, of the CPUs under one last-level
- * cache: one more that wakes up relieves them all. Two CPUs may write at once, and one wait is not
- * counted.
- */
-struct rent {
-	u64 ns;   /* as of ... */
-	u64 at;   /* ... then, and it counts ... */
-	u64 life; /* ... for so long: finish_rent() */
-} __attribute__((aligned(64)));
-
 static struct rent rents[FL_MAX_CPUS];
 
 static struct rent *rent_of(s32 cpu)

@@ -9,6 +9,17 @@
 #include "freqlock.bpf.h"
 #include "decision.bpf.h"
 
+/*
+ * What waits for busy CPUs have cost while others were idle, of the CPUs under one last-level
+ * cache: one more that wakes up relieves them all. Two CPUs may write at once, and one wait is not
+ * counted.
+ */
+struct rent {
+	u64 ns;   /* as of ... */
+	u64 at;   /* ... then, and it counts ... */
+	u64 life; /* ... for so long: finish_rent() */
+} __attribute__((aligned(64)));
+
 int fl_count_active(struct placement *pl __arg_nonnull);
 int fl_prev_is_best(u32 pid, struct placement *pl __arg_nonnull);
 int fl_choose(struct placement *pl __arg_nonnull);

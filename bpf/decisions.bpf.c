@@ -14,6 +14,7 @@
 #include "decision.bpf.h"
 #include "policy/graph.h"
 #include "record.bpf.h"
+#include "weighed.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -200,5 +201,90 @@ int record_inversion(u64 *ctx)
 	us = now > since ? (now - since) / FL_USEC : 0;
 	record(FL_TRACE_inversion, arg_of(ctx, 1) >> 32,
 	       both(us < (u32)-1 ? us : (u32)-1, holder >> 32));
+	return 0;
+}
+
+/* fl_place(p, tctx, pl) and fl_place_again(p, pl) begin: whose decision it is. */
+static int begins(u64 *ctx)
+{
+	struct deciding *it = deciding();
+
+	if (it)
+		it->pid = pid_of(arg_of(ctx, 0));
+	return 0;
+}
+
+SEC("?fentry/fl_place")
+int record_weigh__place(u64 *ctx)
+{
+	return begins(ctx);
+}
+
+SEC("?fentry/fl_place_again")
+int record_weigh__again(u64 *ctx)
+{
+	return begins(ctx);
+}
+
+/* fl_prev_is_best(pid, pl): whether a woken task goes back without a look at others. */
+SEC("?fexit/fl_prev_is_best")
+int record_weigh__back(u64 *ctx)
+{
+	struct deciding *it = deciding();
+	struct placement *pl;
+	struct cpu_ctx *prev;
+	u32 flags;
+
+	if (!it || !(u8)result_of(ctx))
+		return 0;
+	pl = &it->pl;
+	bpf_probe_read_kernel(pl, sizeof(*pl), (void *)arg_of(ctx, 1));
+	prev = element(at_cpu_ctxs, struct cpu_ctx, pl->prev_cpu);
+	if (!prev)
+		return 0;
+	flags = flags_of(pl) | REC_DECIDES_BACK;
+	/* A look says for how long it holds. */
+	if (prev->back.until != pl->now + FREQ_STEP_NS)
+		return record_decision(it->pid, pl, flags | REC_DECIDES_AGAIN, 0);
+	record_decision(it->pid, pl, flags, 1);
+	return record_candidate(it->pid, pl->prev_cpu, AUTO_PREV << 1 | true, pl->now);
+}
+
+/* fl_choose(pl) begins. */
+SEC("?fentry/fl_choose")
+int record_weigh(u64 *ctx)
+{
+	struct deciding *it = deciding();
+	struct auto_choice *choice;
+	u32 why, nr = 0;
+
+	if (!it)
+		return 0;
+	choice = &it->pl.choice;
+	bpf_probe_read_kernel(&it->pl, sizeof(it->pl), (void *)arg_of(ctx, 0));
+	for (why = 0; why < NR_AUTO; why++)
+		nr += choice->cpu[why] >= 0;
+	record_decision(it->pid, &it->pl, flags_of(&it->pl), nr);
+	for (why = 0; why < NR_AUTO; why++) {
+		if (choice->cpu[why] >= 0)
+			record_candidate(it->pid, choice->cpu[why], why << 1 | choice->idle[why],
+					 it->pl.now);
+	}
+	return 0;
+}
+
+/* fl_choose(pl): the candidate, or none. */
+SEC("?fexit/fl_choose")
+int record_chosen(u64 *ctx)
+{
+	struct deciding *it = deciding();
+	struct auto_choice *choice;
+
+	if (!it)
+		return 0;
+	choice = &it->pl.choice;
+	bpf_probe_read_kernel(choice, sizeof(*choice),
+			      (void *)(arg_of(ctx, 0) + offsetof(struct placement, choice)));
+	record(FL_TRACE_chosen, it->pid, both(choice->best_why, choice->best));
 	return 0;
 }

@@ -35,4 +35,7 @@ EVENT(slice_end, "slice-end", OURS, "A timer ended a slice")
 EVENT(spinner, "spinner", OURS, "A task was found spinning")
 EVENT(inversion, "inversion", OURS, "A priority inversion ended")
 EVENT(lock_left, "lock-left", OURS, "A task waits for a lock no more, and did not get it")
+EVENT(weigh, "weigh", OURS | ASKED, "What mode auto goes by in a decision, its first eight bytes")
+EVENT(weigh_rest, "weigh-rest", OURS | ASKED, "The same, the next eight bytes")
+EVENT(chosen, "chosen", OURS | ASKED, "Which of the candidates mode auto chose")
 /* clang-format on */

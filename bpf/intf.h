@@ -93,6 +93,7 @@ enum fl_trace {
 enum fl_trace_flags {
 	TRACED = 1 << 0, /* a tracepoint reports it, under any scheduler */
 	OURS = 1 << 1,   /* it is our scheduler's own doing */
+	ASKED = 1 << 2,  /* there are many of them: recorded where they are named alone */
 };
 
 /* Decisions that a user's policy may make, freqlock_policy.bpf.h. */

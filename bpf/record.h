@@ -28,6 +28,25 @@ enum rec_place {
 	REC_PLACE_FORK = 1 << 13, /* the task is new */
 };
 
+/* Of FL_TRACE_weigh. */
+enum rec_decides {
+	REC_DECIDES_FORK = 1 << 0,      /* the task is new */
+	REC_DECIDES_FROM_TASK = 1 << 1, /* a task woke it, or forked */
+	REC_DECIDES_ANY_IDLE = 1 << 2,
+	REC_DECIDES_SET = 1 << 3,   /* among the CPUs of the warm set */
+	REC_DECIDES_BACK = 1 << 4,  /* its previous CPU, idle, was the best whatever others are; */
+	REC_DECIDES_AGAIN = 1 << 5, /* ... by the look before this one: there was none */
+};
+
+/* Of a candidate. */
+enum rec_candidate_flags {
+	REC_CANDIDATE_IDLE = 1 << 0,
+	REC_CANDIDATE_RUNS = 1 << 1,   /* a task of ours */
+	REC_CANDIDATE_SHARED = 1 << 2, /* its core's other thread runs one */
+	REC_CANDIDATE_TAKEN = 1 << 3,  /* a task of a higher class has it */
+	REC_CANDIDATE_LEAVES = 1 << 4, /* when its task leaves is known */
+};
+
 struct rec_event {
 	u64 time; /* ns of CLOCK_MONOTONIC; 0: not yet written */
 	u32 pid;
@@ -44,6 +63,51 @@ struct rec_cursor {
 	u64 unused[5];
 };
 
+/*
+ * What FL_TRACE_weigh and the FL_TRACE_weigh_rest behind it say, word by word: a decision, and then
+ * each of its candidates. Times in ns, ages before it was made; what is longer than 32 bits hold is
+ * as long as these, which is longer than any that policy/finish.h tells apart.
+ */
+struct rec_decision {
+	u16 prev_cpu;
+	u16 this_cpu;
+	u16 flags;      /* enum rec_decides */
+	u16 candidates; /* how many follow */
+	u32 burst;      /* of the task, at full speed */
+	u32 soon;       /* a task that is back sooner wants its idle CPU */
+	u32 leave;      /* until the task on this_cpu leaves by itself; ~0 not known */
+	u32 share;      /* 0..1024 that is forgiven an idle CPU of the set */
+	u32 exit;       /* what this_cpu took to leave idle, as of ... */
+	u32 exit_age;
+	u32 active; /* cores */
+	u32 unused;
+};
+
+struct rec_candidate {
+	u16 cpu;
+	u8 why;    /* enum auto_why */
+	u8 flags;  /* enum rec_candidate_flags */
+	u32 speed; /* SPEED_ONE for full, as of ... */
+	u32 speed_age;
+	u32 busy; /* ... and it was busy for so long since, as of ... */
+	u32 busy_age;
+	u32 running_age; /* its task runs since then */
+	u32 rest;        /* cpu_ctx: running_rest, ... */
+	u32 away;
+	u32 slice;
+	u32 leave; /* until its task leaves; 0 if that was to be before */
+	u32 queued;
+	u32 stopped_age;
+	u32 exit;
+	u32 exit_age;
+	u32 overrun;
+	u32 overrun_age;
+	u32 rent; /* struct rent of its last-level cache */
+	u32 rent_age;
+	u32 rent_life;
+	u32 given; /* 0..1024, where a test gives speeds */
+};
+
 /* A task that was there as the recording began. */
 struct rec_task {
 	u32 pid;
@@ -55,6 +119,8 @@ struct rec_task {
 
 _Static_assert(sizeof(struct rec_event) == 24, "rec_event is shared with the reader");
 _Static_assert(sizeof(struct rec_cursor) == 64, "a cursor has a cache line");
+_Static_assert(sizeof(struct rec_decision) == 40, "rec_decision is part of the format");
+_Static_assert(sizeof(struct rec_candidate) == 80, "rec_candidate is part of the format");
 _Static_assert(sizeof(struct rec_task) == 32, "rec_task is shared with the reader");
 
 #endif /* __FREQLOCK_RECORD_H */

@@ -7,6 +7,8 @@ use crate::output;
 use crate::trace::analysis::Analysis;
 use crate::trace::comparison::Comparison;
 use crate::trace::plot::{self, bars, Picture, Speeds};
+use crate::trace::replay::Change;
+use crate::trace::what_if::WhatIf;
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::Write;
@@ -25,6 +27,11 @@ pub struct AnalyzeArgs {
     /// Print the figures of two traces beside each other, with the change from A to B
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "file")]
     pub diff: Vec<PathBuf>,
+
+    /// Print which decisions of mode auto would have been others with this value of a knob, and what
+    /// was predicted of both; may be given several times. It takes a trace of `record --what-if`
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = Change::parse, conflicts_with_all = ["diff", "plot"])]
+    pub what_if: Vec<Change>,
 
     /// Draw as well, into SVG and PNG files of this directory: speeds of CPUs, waits for CPUs and locks
     #[arg(long, value_name = "DIR", conflicts_with = "diff")]
@@ -45,6 +52,12 @@ pub fn print(args: &AnalyzeArgs) -> Result<()> {
         return draw_bars(file, dir);
     }
     let file = args.file.as_deref().context("no trace is named")?;
+    if !args.what_if.is_empty() {
+        let trace = trace_files::open(file)?;
+        let said = WhatIf::of(trace, &args.what_if);
+        let said = said.with_context(|| trace_files::cannot_read(file))?;
+        return Ok(output::print(said.to_string())?);
+    }
     match &args.plot {
         None => Ok(output::print(of(file)?.to_string())?),
         Some(dir) => draw(file, dir),

@@ -5,6 +5,7 @@
 use crate::foreign::Foreign;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What a trace begins with.
 pub const MAGIC: [u8; 8] = *b"FLTRACE\n";
@@ -111,6 +112,40 @@ pub struct Head {
     pub cpus: Vec<Cpu>,
     /// Those that there were as the recording began.
     pub tasks: Vec<Task>,
+    /// What decisions are made by beside what is recorded of each; none without those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides_by: Option<DecidesBy>,
+}
+
+/// What a decision of mode auto goes by that is the same for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecidesBy {
+    /// Values of the knobs that hold for all tasks, by name.
+    pub knobs: BTreeMap<String, u64>,
+    /// Where speeds come from, by its number.
+    pub source: u32,
+    /// Whether cores have two threads.
+    pub smt: bool,
+    /// Speed of each of so many active cores, from one on, 0..1024 of one that is alone; the last
+    /// stands for more.
+    pub turbo: Vec<u32>,
+    /// By CPU, from 0 on.
+    pub places: Vec<Place>,
+}
+
+/// Where a CPU is, by the scheduler's own numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its core, ...
+    pub core: u32,
+    /// ... last-level cache, ...
+    pub llc: u32,
+    /// ... and node.
+    pub node: u32,
+    /// 0..1024 of the largest.
+    pub capacity: u32,
+    /// The other thread of its core.
+    pub sibling: Option<u16>,
 }
 
 impl Head {

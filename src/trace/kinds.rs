@@ -21,6 +21,11 @@ impl Kind {
         Self::with(crate::intf::fl_trace_flags_OURS)
     }
 
+    /// Whether it is recorded only where it is named: there are many of it.
+    pub fn is_asked_for(self) -> bool {
+        self.flags() & crate::intf::fl_trace_flags_ASKED != 0
+    }
+
     fn with(flag: u32) -> impl Iterator<Item = Self> {
         let all = Self::value_variants().iter().copied();
         all.filter(move |kind| kind.flags() & flag != 0)
@@ -50,6 +55,7 @@ mod tests {
             (Kind::NameRest, 11),
             (Kind::Inversion, 21),
             (Kind::LockLeft, 22),
+            (Kind::Chosen, 25),
         ] {
             assert_eq!(kind as u32, number);
         }

@@ -19,6 +19,9 @@
 //! - `plot`: the same as pictures.
 //! - `viewer`: a trace as a page of HTML.
 //! - `decided`: what our own scheduler decided.
+//! - `replay`: decisions made by the scheduler's own code, compiled for the host.
+//! - `weighed`: what decisions of mode auto were made by, put together from events.
+//! - `what_if`: the same decisions with other values of knobs.
 //! - `comparison`: the same of two traces, with the change.
 
 pub mod analysis;
@@ -34,10 +37,13 @@ pub mod parquet;
 pub mod perfetto;
 pub mod plot;
 pub mod reader;
+pub mod replay;
 pub mod ring;
 mod task_names;
 pub mod trigger;
 pub mod viewer;
+mod weighed;
+pub mod what_if;
 pub mod writer;
 
 pub use failed::Failed;

@@ -4,13 +4,15 @@
 //! these that has some.
 
 use crate::libbpf_log::VerifierOpts;
+use crate::variables::Variables;
 use anyhow::{Context, Result};
+use freqlock::trace::format::DecidesBy;
 use freqlock::trace::Kind;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::btf::{Btf, BtfType, TypeId};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{HasSize, OpenObject, Program, ProgramType};
+use libbpf_rs::{HasSize, MapCore, MapFlags, OpenObject, Program, ProgramType};
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -32,7 +34,10 @@ struct Watched {
 }
 
 /// Our scheduler.
-pub struct Ours(Vec<Watched>);
+pub struct Ours {
+    programs: Vec<Watched>,
+    variables: Variables,
+}
 
 /// What all objects of a recording have alike.
 pub struct Shared<'a> {
@@ -56,7 +61,11 @@ pub struct Shared<'a> {
 pub struct Watching<'a>(Vec<skel::DecisionsSkel<'a>>);
 
 fn programs() -> impl Iterator<Item = ProgramInfo> {
-    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_func_info(true))
+    ProgInfoIter::with_query_opts(
+        ProgInfoQueryOptions::default()
+            .include_func_info(true)
+            .include_map_ids(true),
+    )
 }
 
 fn open(
@@ -89,8 +98,14 @@ impl Ours {
         let known = open.maps.rodata_data.as_deref();
         let known = known.context("the BPF object of decisions has no .rodata")?;
         let size = |name: &str| btf.type_by_name::<Struct>(name).map(|of| of.size() as u32);
-        let theirs = ["task_ctx", "placement"].map(size);
-        if theirs != [known.task_ctx_size, known.placement_size].map(Some) {
+        let theirs = ["task_ctx", "placement", "cpu_ctx", "rent"].map(size);
+        let ours = [
+            known.task_ctx_size,
+            known.placement_size,
+            known.cpu_ctx_size,
+            known.rent_size,
+        ];
+        if theirs != ours.map(Some) {
             return Ok(None);
         }
         let name = |id: u32| {
@@ -104,12 +119,23 @@ impl Ours {
                 .collect(),
         };
         let all = programs().filter(|info| info.btf_id == sign.btf_id);
-        Ok(Some(Self(all.map(watched).collect())))
+        Ok(Some(Self {
+            programs: all.map(watched).collect(),
+            variables: Variables::of(&sign, &btf)?,
+        }))
+    }
+
+    /// What decisions are made by beside what is recorded of each.
+    pub fn decides_by(&self) -> Result<DecidesBy> {
+        self.variables.decides_by()
     }
 
     /// How many objects it takes at most.
     pub fn objects(&self) -> Vec<MaybeUninit<OpenObject>> {
-        self.0.iter().map(|_| MaybeUninit::uninit()).collect()
+        self.programs
+            .iter()
+            .map(|_| MaybeUninit::uninit())
+            .collect()
     }
 
     /// Loads what writes the wanted kinds; it is not attached yet.
@@ -119,8 +145,8 @@ impl Ours {
         objects: &'a mut [MaybeUninit<OpenObject>],
     ) -> Result<Watching<'a>> {
         let mut all = Vec::new();
-        for (watched, object) in self.0.iter().zip(objects) {
-            all.extend(watched.watch(shared, object)?);
+        for (watched, object) in self.programs.iter().zip(objects) {
+            all.extend(watched.watch(shared, &self.variables, object)?);
         }
         Ok(Watching(all))
     }
@@ -130,6 +156,7 @@ impl Watched {
     fn watch<'a>(
         &self,
         shared: &Shared,
+        variables: &Variables,
         object: &'a mut MaybeUninit<OpenObject>,
     ) -> Result<Option<skel::DecisionsSkel<'a>>> {
         // It may have ended meanwhile.
@@ -159,6 +186,13 @@ impl Watched {
         rodata.nr_places = shared.places;
         rodata.overwrite = shared.overwrite;
         rodata.buffer_of.copy_from_slice(shared.buffer_of);
+        rodata.at_cpu_ctxs = variables.offset("cpu_ctxs")?;
+        rodata.at_cpu_topo = variables.offset("cpu_topo")?;
+        rodata.at_rents = variables.offset("rents")?;
+        rodata.at_test_speed = variables.offset("test_speed")?;
+        rodata.at_warm_share = variables.offset("warm_share")?;
+        let bss = variables.bss().as_raw_fd();
+        open.maps.variables.set_inner_map_fd(variables.bss())?;
         open.maps.events.reuse_fd(shared.events)?;
         open.maps.cursors.reuse_fd(shared.cursors)?;
         // Of headers of the scheduler's.
@@ -167,6 +201,9 @@ impl Watched {
         let skel = open
             .load()
             .context("cannot load what records the scheduler's decisions")?;
+        let to = &skel.maps.variables;
+        to.update(&0u32.to_ne_bytes(), &bss.to_ne_bytes(), MapFlags::ANY)
+            .context("cannot pass on the scheduler's variables")?;
         Ok(Some(skel))
     }
 }
@@ -217,7 +254,9 @@ mod tests {
         let programs = source.split("int record_").skip(1);
         let names = programs.filter_map(|text| Some(format!("record_{}", text.split_once('(')?.0)));
         let written: BTreeSet<_> = names.map(|name| kind_of(&name).unwrap().name()).collect();
-        let all: BTreeSet<_> = Kind::ours().map(Kind::name).collect();
+        // What `weigh` begins goes on with these.
+        let all = Kind::ours().filter(|kind| *kind != Kind::WeighRest);
+        let all: BTreeSet<_> = all.map(Kind::name).collect();
         assert_eq!(written, all);
     }
 }

@@ -19,6 +19,7 @@ mod policy_command;
 mod record_command;
 mod run_command;
 mod signals;
+mod variables;
 
 use anyhow::{bail, Context, Result};
 use bpf::load::{Learned, Scheduler, Storage};

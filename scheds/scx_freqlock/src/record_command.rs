@@ -61,6 +61,11 @@ pub struct RecordOpts {
     #[arg(long, value_name = "EVENT[,..]", value_delimiter = ',', value_parser = parse_event)]
     events: Vec<Kind>,
 
+    /// Record as well what mode auto goes by in each decision, which `analyze --what-if` needs:
+    /// scx_freqlock alone has that, and it is some 30 events a decision
+    #[arg(long)]
+    what_if: bool,
+
     /// Keep the newest events where a buffer is full, and write when it ends, or is told to
     #[arg(long)]
     overwrite: bool,
@@ -147,11 +152,15 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
 
     libbpf_log::install(false, opts.verifier);
     let ours = Ours::find()?;
-    let wanted: Vec<Kind> = match &opts.events[..] {
+    let mut wanted: Vec<Kind> = match &opts.events[..] {
         [] if ours.is_none() => Kind::traced().collect(),
-        [] => all_kinds().collect(),
+        [] => all_kinds().filter(|kind| !kind.is_asked_for()).collect(),
         some => some.to_vec(),
     };
+    if opts.what_if {
+        wanted.retain(|kind| !kind.is_asked_for());
+        wanted.extend(all_kinds().filter(|kind| kind.is_asked_for()));
+    }
     if let (None, Some(kind)) = (&ours, Kind::ours().find(|kind| wanted.contains(kind))) {
         bail!(
             "only scx_freqlock of this version has `{}`: start it first, or leave that out of --events",
@@ -202,6 +211,10 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     );
     let mut rings = Rings::new(events, cursors, cpus.len(), places);
 
+    let decides_by = (ours.as_ref())
+        .filter(|_| wanted.iter().any(|kind| kind.is_asked_for()))
+        .map(Ours::decides_by)
+        .transpose()?;
     let mut objects = ours.as_ref().map(Ours::objects).unwrap_or_default();
     let shared = Shared {
         wanted: set_of(&wanted),
@@ -232,7 +245,10 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         watching.attach()?;
     }
     let tasks = present(&skel)?;
-    let head = describe(opts, &cpus, &wanted, &tasks, begin_ns);
+    let head = Head {
+        decides_by,
+        ..describe(opts, &cpus, &wanted, &tasks, begin_ns)
+    };
     let cannot = || format!("cannot write {}", foreign::path(&opts.output));
     let counted = |end_ns, watching: Option<&Watching>| {
         let bss = skel.maps.bss_data.as_deref();
@@ -503,6 +519,7 @@ fn describe(
         wanted: names(&mut wanted.iter().copied()),
         cpus: cpus.iter().map(|id| cpu(*id)).collect(),
         tasks: tasks.iter().map(Present::task).collect(),
+        decides_by: None,
     }
 }
 

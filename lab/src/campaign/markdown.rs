@@ -35,17 +35,17 @@ pub fn text(table: &Table) -> String {
     section(
         &mut out,
         &format!("Losses to {}", table.baseline),
-        &verdicts(table, Verdict::Loss),
+        &or_unknown(table, verdicts(table, Verdict::Loss)),
     );
     section(
         &mut out,
         "Rows on which another scheduler is better",
-        &behind(table),
+        &or_unknown(table, behind(table)),
     );
     section(
         &mut out,
         &format!("Wins over {}", table.baseline),
-        &verdicts(table, Verdict::Win),
+        &or_unknown(table, verdicts(table, Verdict::Win)),
     );
     for place in &table.machines {
         section(
@@ -62,7 +62,7 @@ pub fn text(table: &Table) -> String {
 
 /// For standard output.
 pub fn summary(table: &Table) -> String {
-    let losses = verdicts(table, Verdict::Loss);
+    let losses = or_unknown(table, verdicts(table, Verdict::Loss));
     let losses = match losses.trim_end() {
         "" => " none".into(),
         losses => format!("\n{losses}"),
@@ -81,6 +81,17 @@ fn section(out: &mut String, title: &str, text: &str) {
         text.trim_end()
     };
     writeln!(out, "\n## {title}\n\n{text}").ok();
+}
+
+/// What to say where no row has a verdict, since none has the seeds for one.
+fn or_unknown(table: &Table, text: String) -> String {
+    if text.is_empty() && (table.seeds as usize) < MIN_RUNS {
+        format!(
+            "Not known: no row has the {MIN_RUNS} seeds that a verdict needs. The ratios are below.\n"
+        )
+    } else {
+        text
+    }
 }
 
 fn standings(table: &Table) -> String {

@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rerun-if-changed={header}");
     }
     write(&out, "knobs.rs", &table::knobs_source(&knobs, &retired))?;
+    write(&out, "replayed_knobs.rs", &replayed_knobs(&knobs)?)?;
     write(&out, "metrics.rs", &table::metrics_source(&stats))?;
     scx_cargo::BpfBuilder::new()?
         .enable_intf("bpf/intf.h", "intf.rs")
@@ -54,6 +55,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/table.rs");
     Ok(())
+}
+
+/// The knobs that decide in what `compile_replay()` compiles; `cpuperf` asks for speeds, after that.
+fn replayed_knobs(knobs: &[table::KnobLine]) -> std::io::Result<String> {
+    let mut code = String::new();
+    for file in ["bpf/choose.bpf.c", "bpf/freq.bpf.c", "bpf/learn.bpf.h"] {
+        code += &std::fs::read_to_string(file)?;
+    }
+    let read = |name: &str| {
+        code.match_indices(&format!("tunables.{name}"))
+            .any(|(at, found)| {
+                !code[at + found.len()..].starts_with(|c: char| c == '_' || c.is_alphanumeric())
+            })
+    };
+    let names: Vec<&str> = knobs
+        .iter()
+        .map(|knob| knob.name.as_str())
+        .filter(|name| *name != "cpuperf" && read(name))
+        .collect();
+    Ok(format!("const PART: &[&str] = &{names:?};\n"))
 }
 
 /// The part of the scheduler that decides, for the host.

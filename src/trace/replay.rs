@@ -18,27 +18,8 @@ pub mod abi {
 /// Most candidates of a decision.
 pub const PLACES: usize = abi::REPLAY_PLACES as usize;
 
-/// The knobs that the C code reads.
-const PART: [&str; 16] = [
-    "park_max_us",
-    "warm_up",
-    "idle_exit_ns",
-    "migrate_smt_ns",
-    "migrate_llc_ns",
-    "migrate_node_ns",
-    "migrate_far_ns",
-    "cold_smt_ns",
-    "cold_llc_ns",
-    "cold_node_ns",
-    "cold_far_ns",
-    "ramp_us",
-    "decay_us",
-    "decay_after_us",
-    "speed_floor",
-    "turbo_back_us",
-];
-/// The same, where cores have two threads.
-const PART_SMT: &str = "smt_share";
+// The knobs that the C code reads: PART.
+include!(concat!(env!("OUT_DIR"), "/replayed_knobs.rs"));
 
 /// Words of `struct tunables`, which are the knobs that no context may change.
 const WORDS: usize = size_of::<abi::tunables>() / size_of::<u64>();
@@ -72,11 +53,11 @@ pub enum Refused {
 
 /// All knobs that have a part, for a message.
 fn all() -> String {
-    format!("{} and {PART_SMT}", PART.join(", "))
+    PART.join(", ")
 }
 
 fn has_part(knob: &Knob) -> bool {
-    knob.name == PART_SMT || PART.contains(&knob.name)
+    PART.contains(&knob.name)
 }
 
 /// Those of `struct tunables`, in its order.

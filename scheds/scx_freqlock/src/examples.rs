@@ -360,6 +360,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             "What changed since a commit; scripts/gate calls this.",
         )],
     ),
+    (
+        "scx_freqlock-machine-calibrate",
+        &[(
+            "scx_freqlock machine calibrate --write out/machine.toml out/measured.txt",
+            "What scripts/calibrate out has measured, as a description; that calls this.",
+        )],
+    ),
 ];
 
 #[cfg(test)]

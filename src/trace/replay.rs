@@ -61,7 +61,7 @@ fn has_part(knob: &Knob) -> bool {
 }
 
 /// Those of `struct tunables`, in its order.
-fn knobs() -> impl Iterator<Item = &'static Knob> {
+pub fn knobs() -> impl Iterator<Item = &'static Knob> {
     KNOBS.iter().filter(|knob| !knob.task)
 }
 

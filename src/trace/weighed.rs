@@ -24,19 +24,19 @@ pub struct Weighed {
     pub chosen: i32,
 }
 
-impl Weighed {
-    fn has(&self, flag: u32) -> bool {
-        u32::from(self.decision.flags) & flag != 0
-    }
+fn has(decision: &abi::rec_decision, flag: u32) -> bool {
+    u32::from(decision.flags) & flag != 0
+}
 
+impl Weighed {
     /// Whether the task went back to its previous CPU without a look at others.
     pub fn is_back(&self) -> bool {
-        self.has(abi::rec_decides_REC_DECIDES_BACK)
+        has(&self.decision, abi::rec_decides_REC_DECIDES_BACK)
     }
 
     /// Whether that went by a look before.
     pub fn is_again(&self) -> bool {
-        self.has(abi::rec_decides_REC_DECIDES_AGAIN)
+        has(&self.decision, abi::rec_decides_REC_DECIDES_AGAIN)
     }
 }
 
@@ -70,7 +70,7 @@ impl Begun {
     /// How many words make it whole; none if it has more candidates than there can be.
     fn needs(&self) -> Option<usize> {
         let decision = self.decision();
-        if u32::from(decision.flags) & abi::rec_decides_REC_DECIDES_AGAIN != 0 {
+        if has(&decision, abi::rec_decides_REC_DECIDES_AGAIN) {
             return Some(1);
         }
         let nr = usize::from(decision.candidates);
@@ -164,8 +164,7 @@ impl Weighing {
         }
         // Of one that goes back no choice follows.
         let begun = self.begun.get(&event.cpu)?;
-        let flags = u32::from(begun.decision().flags);
-        let goes_back = flags & abi::rec_decides_REC_DECIDES_BACK != 0;
+        let goes_back = has(&begun.decision(), abi::rec_decides_REC_DECIDES_BACK);
         match begun.needs() {
             Some(needs) if needs == begun.words.len() && goes_back => {
                 Some(self.begun.remove(&event.cpu)?.weighed(None))

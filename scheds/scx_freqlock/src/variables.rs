@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result};
 use freqlock::intf;
-use freqlock::knobs::KNOBS;
 use freqlock::trace::format::{DecidesBy, Place};
+use freqlock::trace::replay;
 use libbpf_rs::btf::types::DataSec;
 use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::query::ProgramInfo;
@@ -126,8 +126,7 @@ impl Variables {
         while places.last().is_some_and(|place| place.capacity == 0) {
             places.pop();
         }
-        let knobs = KNOBS.iter().filter(|knob| !knob.task).enumerate();
-        let knobs = knobs.map(|(i, knob)| {
+        let knobs = replay::knobs().enumerate().map(|(i, knob)| {
             let value = bss.at("tunables", i * size_of::<u64>())?;
             Ok((knob.name.to_string(), u64::from_ne_bytes(value)))
         });

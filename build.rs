@@ -80,9 +80,7 @@ fn replayed_knobs(knobs: &[table::KnobLine]) -> std::io::Result<String> {
 /// The part of the scheduler that decides, for the host.
 fn compile_replay() -> Result<(), cc::Error> {
     println!("cargo:rerun-if-changed=bpf");
-    println!("cargo:rerun-if-env-changed=BPF_CLANG");
     cc::Build::new()
-        .compiler(std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into()))
         .file("bpf/host/replay.c")
         .include("bpf/host")
         .include("bpf")

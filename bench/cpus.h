@@ -23,4 +23,15 @@ static inline void first_cpus(int *cpus, long nr)
 		wrong("there are not so many CPUs");
 }
 
+/* The calling thread runs on @cpu alone from now on. */
+static inline void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+}
+
 #endif /* __BENCH_CPUS_H */

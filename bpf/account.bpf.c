@@ -93,15 +93,17 @@ int fl_account_picked(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	struct fl_task_stats *stats = &tctx->stats;
 	/* Of one that ran as the scheduler started it is not known. */
 	u64 waited = tctx->waiting_since ? elapsed(tctx->waiting_since, now) : 0;
-	u64 let_go = fl_throttled_until(tctx, now);
-	u64 throttled = lesser(waited, elapsed(tctx->waiting_since, let_go));
+	u64 let_go = fl_throttled_until(tctx, now), throttled;
 	struct fl_done *done = done_of(tctx);
 
-	waited -= throttled;
+	if (let_go) {
+		throttled = shorter(waited, elapsed(tctx->waiting_since, let_go));
+		waited -= throttled;
+		stats->throttled += throttled;
+	}
 	if (done)
 		done->wait += waited;
 	stats->wait += waited;
-	stats->throttled += throttled;
 	stats->picked++;
 	stats->migrated += tctx->ran_on >= 0 && tctx->ran_on != cpu;
 	tctx->ran_on = cpu;

@@ -22,6 +22,13 @@ static struct rent *rent_of(s32 cpu)
 	return &rents[fl_topo(cpu)->llc & (FL_MAX_CPUS - 1)];
 }
 
+/* What it costs to run for @run ns with cold caches, which cost a long run @cold; @least at least.
+ */
+static u64 at_least(u64 least, u64 cold, u64 run)
+{
+	return longer(least, finish_cold(cold, run));
+}
+
 /*
  * What it costs to run for @run ns on @to rather than on @from. A forked task has no
  * cache of its own to leave.
@@ -51,7 +58,7 @@ static u64 cost_of_migration(s32 from, s32 to, bool fork, u64 run)
 		least = tunables.migrate_far_ns;
 		cold = tunables.cold_far_ns;
 	}
-	return fork ? least : longer(least, finish_cold(cold, run));
+	return fork ? least : at_least(least, cold, run);
 }
 
 /* True if the core of an idle CPU is active all the same. */
@@ -127,10 +134,10 @@ __noinline int fl_consider(struct placement *pl __arg_nonnull, s32 cpu, bool idl
 						 elapsed(cctx->last_stop, pl->now));
 		if (cpu != pl->prev_cpu) {
 			back = last_is_back(cctx, pl->now);
-			c.displaced = finish_lent(
-				c.wait + c.migration + c.run, back,
-				longer(tunables.migrate_llc_ns,
-				       finish_cold(tunables.cold_llc_ns, cctx->running_rest)));
+			c.displaced = finish_lent(c.wait + c.migration + c.run, back,
+						  at_least(tunables.migrate_llc_ns,
+							   tunables.cold_llc_ns,
+							   cctx->running_rest));
 			if (back < pl->scan.soon_ns)
 				i = 0;
 		}

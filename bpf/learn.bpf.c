@@ -242,7 +242,7 @@ int fl_learn_wait(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 		cctx->idle_exit = learn_average(cctx->idle_exit ? fl_idle_exit(cpu, now) : 0, wait);
 		cctx->idle_exit_at = now;
 		/* Busy with the wake-up; the rest is the way out of a deep idle state. */
-		cctx->busy_ns += lesser(wait, FREQ_WAKE_NS);
+		cctx->busy_ns += shorter(wait, FREQ_WAKE_NS);
 	}
 	return 0;
 }

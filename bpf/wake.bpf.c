@@ -132,7 +132,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 	if (mode_has(pl->mode, PREDICTS)) {
 		tctx->flags |= FL_TASK_PREDICTED | (pl->idle ? FL_TASK_TO_IDLE : 0);
-		tctx->predicted_wait = lesser(pl->wait_ns, ~0U);
+		tctx->predicted_wait = shorter(pl->wait_ns, ~0U);
 	}
 	if (pl->park)
 		park_until(tctx, pl);

@@ -180,16 +180,6 @@ static void look(void)
 
 /* ---- where and how fast ---- */
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
-}
-
 static void print_runs(uint64_t nr)
 {
 	uint64_t i, k;

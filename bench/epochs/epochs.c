@@ -88,14 +88,10 @@ static void epoch(struct worker *self, uint64_t now)
 static void *worker_main(void *arg)
 {
 	struct worker *self = arg;
-	cpu_set_t set;
 	uint64_t begin;
 	bool counts;
 
-	CPU_ZERO(&set);
-	CPU_SET(self->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
+	pin(self->cpu);
 	begin_together();
 	while (phase() != OVER) {
 		counts = phase() == MEASURING;

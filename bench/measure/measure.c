@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 
 #include "../common.h"
+#include "../cpus.h"
 
 enum {
 	MAX_CPUS = 1024,
@@ -101,16 +102,6 @@ static void end_all(void)
 	for (i = 0; i < nr_tasks; i++)
 		waitpid(tasks[i], NULL, 0);
 	nr_tasks = 0;
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("sched_setaffinity");
 }
 
 /* ---- hogs ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Decisions by predicted finish made on the host, by the scheduler's own code: choose.bpf.c and
- * freq.bpf.c compiled for it. src/replay/ calls this; one caller at a time.
+ * freq.bpf.c compiled for it. src/trace/replay.rs calls this; one caller at a time.
  */
 #ifndef __FREQLOCK_REPLAY_H
 #define __FREQLOCK_REPLAY_H

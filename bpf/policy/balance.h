@@ -19,14 +19,14 @@ enum {
 /* What a task counts with where weights are added up. */
 static inline u64 load_weight(u64 weight)
 {
-	return lesser(greater(weight, 1), QUEUED_WEIGHT_MOST);
+	return shorter(longer(weight, 1), QUEUED_WEIGHT_MOST);
 }
 
 /* What a task of @weight that will run for @ns adds to the word of its CPU, never 0. */
 static inline u64 queued_entry(u64 ns, u64 weight)
 {
-	return lesser(ns, QUEUED_NS_MOST) >> QUEUED_NS_SHIFT | load_weight(weight)
-								       << QUEUED_WEIGHT_SHIFT;
+	return shorter(ns, QUEUED_NS_MOST) >> QUEUED_NS_SHIFT | load_weight(weight)
+									<< QUEUED_WEIGHT_SHIFT;
 }
 
 /* The work in such a word, ns. */

@@ -370,9 +370,9 @@ static inline u64 cgroup_steady(u64 scale, u64 due)
 /* A task's @weight in a cgroup of @scale, rounded: small weights are a few units. */
 static inline u64 cgroup_scaled(u64 weight, u64 scale)
 {
-	u64 scaled = weight * lesser(scale, 1ULL << 40) + CGROUP_ONE / 2;
+	u64 scaled = weight * shorter(scale, 1ULL << 40) + CGROUP_ONE / 2;
 
-	return greater(scaled >> CGROUP_ONE_SHIFT, 1);
+	return longer(scaled >> CGROUP_ONE_SHIFT, 1);
 }
 
 #endif /* __FREQLOCK_POLICY_CGROUP_H */

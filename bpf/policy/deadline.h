@@ -63,7 +63,7 @@ static inline u64 vtime_charge(u64 ran, u64 weight)
 	/* Most tasks, and a division takes dozens of cycles. */
 	if (weight == WEIGHT_NICE_0)
 		return ran;
-	return lesser(ran, limit) * WEIGHT_NICE_0 / greater(weight, 1);
+	return shorter(ran, limit) * WEIGHT_NICE_0 / longer(weight, 1);
 }
 
 /* True if virtual time @a is before @b; virtual times may wrap. */
@@ -81,7 +81,7 @@ static inline bool vtime_before(u64 a, u64 b)
  */
 static inline u64 vtime_clamp(u64 vtime, u64 vclock, u64 lag, u64 slice, u64 weight)
 {
-	u64 credit = vtime_charge(lag, weight), debt = vtime_charge(greater(lag, slice), weight);
+	u64 credit = vtime_charge(lag, weight), debt = vtime_charge(longer(lag, slice), weight);
 
 	if (vtime_before(vtime, vclock - credit))
 		return vclock - credit;
@@ -117,7 +117,7 @@ static inline u64 vtime_rebase(u64 vtime, u64 from_vclock, u64 to_vclock)
  */
 static inline u64 slice_granted(u64 asked, u64 slice, u64 lag)
 {
-	return lesser(asked, greater(slice, lag));
+	return shorter(asked, longer(slice, lag));
 }
 
 /*
@@ -195,8 +195,8 @@ static inline u64 turn_length(u64 request, u64 runnable, u64 starves)
 
 	if (request * runnable <= round)
 		return request;
-	turn = greater(round / runnable, TURN_LEAST_NS);
-	return lesser(turn, request);
+	turn = longer(round / runnable, TURN_LEAST_NS);
+	return shorter(turn, request);
 }
 
 /* True if a task that waits @since is to run for that reason, whatever its deadline. */
@@ -213,7 +213,7 @@ static inline bool is_late(u64 since, u64 now, u64 starves)
  */
 static inline u64 owed_turn(u64 owed, u64 waited, u64 ran, u64 slice)
 {
-	return ran < lesser(slice, TURN_LEAST_NS) / 2 ? owed ?: waited : 0;
+	return ran < shorter(slice, TURN_LEAST_NS) / 2 ? owed ?: waited : 0;
 }
 
 /*
@@ -254,7 +254,7 @@ static inline bool deadline_preempts(u64 wakee, u64 running, u64 margin)
  */
 static inline u64 protected_ns(u64 each, u64 nr, u64 weight, u64 wakee_weight, u64 slice)
 {
-	u64 ns = lesser(each * nr, slice);
+	u64 ns = shorter(each * nr, slice);
 
 	return weight < wakee_weight ? ns * weight / wakee_weight : ns;
 }

@@ -151,3 +151,27 @@ void replay_decision(const struct tunables *knobs, const struct rec_decision *d,
 	result->why = pl.choice.best_why;
 	result->bought = cpu_stats[0].count[FL_STAT_auto_bought] != bought;
 }
+
+void replay_idle(const struct tunables *knobs, const struct rec_candidate *c,
+		 struct replay_idle *idle)
+{
+	*(struct tunables *)&tunables = *knobs;
+	restore_sibling(c);
+	restore(c);
+	idle->speed = fl_speed(c->cpu, NOW);
+	idle->back = last_is_back(fl_cpu(c->cpu), NOW);
+}
+
+u32 replay_speed(const struct tunables *knobs, u32 speed, u64 busy, u64 idle)
+{
+	struct speed_model m;
+
+	*(struct tunables *)&tunables = *knobs;
+	model_of(&m);
+	return speed_fall(speed_rise(speed, busy, &m), idle, &m);
+}
+
+u64 replay_average(u64 known, u64 sample)
+{
+	return learn_average(known, sample);
+}

@@ -38,10 +38,23 @@ struct replay_result {
 	u32 bought; /* it is idle, finishes later, and pays off */
 };
 
+/* What tells idle CPUs apart before they are candidates. */
+struct replay_idle {
+	u32 speed; /* now, 0..1024 */
+	u32 unused;
+	u64 back; /* in how many ns its last task wants it back; ~0 not known, or never */
+};
+
 /* On which machine decisions are made from now on. */
 void replay_on(const struct replay_machine *machine);
 /* @candidates: as many as @decision says. */
 void replay_decision(const struct tunables *knobs, const struct rec_decision *decision,
 		     const struct rec_candidate *candidates, struct replay_result *result);
+void replay_idle(const struct tunables *knobs, const struct rec_candidate *candidate,
+		 struct replay_idle *idle);
+/* Speed, SPEED_ONE for full, of a CPU that had @speed, @busy ns of work later and @idle ns idle. */
+u32 replay_speed(const struct tunables *knobs, u32 speed, u64 busy, u64 idle);
+/* What is known of a time, of which @sample is the latest: policy/learn.h. 0 is none. */
+u64 replay_average(u64 known, u64 sample);
 
 #endif /* __FREQLOCK_REPLAY_H */

@@ -13,5 +13,5 @@ pub mod lock_table;
 pub mod status;
 pub mod task_table;
 pub mod top;
-mod trace_files;
+pub mod trace_files;
 pub mod trace_page;

@@ -42,7 +42,7 @@ pub mod ring;
 mod task_names;
 pub mod trigger;
 pub mod viewer;
-mod weighed;
+pub mod weighed;
 pub mod what_if;
 pub mod writer;
 

@@ -56,7 +56,8 @@ fn all() -> String {
     PART.join(", ")
 }
 
-fn has_part(knob: &Knob) -> bool {
+/// Whether what decides reads it.
+pub fn has_part(knob: &Knob) -> bool {
     PART.contains(&knob.name)
 }
 
@@ -173,6 +174,28 @@ impl Machine {
         }
         result
     }
+
+    /// What tells an idle CPU, described as a candidate, from others.
+    pub fn idle(&self, knobs: &Knobs, candidate: &abi::rec_candidate) -> abi::replay_idle {
+        // SAFETY: integers.
+        let mut idle: abi::replay_idle = unsafe { std::mem::zeroed() };
+        // SAFETY: as for a decision.
+        unsafe { abi::replay_idle(knobs.0.as_ptr().cast(), candidate, &mut idle) };
+        idle
+    }
+
+    /// What the recency model makes of a speed after `busy` ns of work, and then `idle` ns without:
+    /// `SPEED_ONE` of bpf/policy/speed.h is full.
+    pub fn speed(&self, knobs: &Knobs, speed: u32, busy: u64, idle: u64) -> u32 {
+        // SAFETY: as for a decision.
+        unsafe { abi::replay_speed(knobs.0.as_ptr().cast(), speed, busy, idle) }
+    }
+}
+
+/// What is known of a time once it was `sample` ns, and before it was `known`: 0 is nothing.
+pub fn average(known: u64, sample: u64) -> u64 {
+    // SAFETY: it has numbers alone.
+    unsafe { abi::replay_average(known, sample) }
 }
 
 #[cfg(test)]

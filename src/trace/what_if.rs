@@ -5,6 +5,7 @@
 //! Each is made again from what was recorded of it, as it was, and by itself: what would have come
 //! of another choice for the decisions after it is not known.
 
+use super::format::{DecidesBy, Head};
 use super::reader::{Error, Item, Trace};
 use super::replay::{abi, Change, Knobs, Machine};
 use super::task_names::Names;
@@ -95,14 +96,7 @@ impl WhatIf {
     /// Reads all of a trace.
     pub fn of<R: Read + Seek>(trace: Trace<R>, changes: &[Change]) -> Result<Self, Failed> {
         let head = trace.head.clone();
-        match &head.scheduler {
-            None => return Err(Failed::Other("the kernel's own scheduler".into())),
-            Some(name) if !name.raw().starts_with("freqlock") => {
-                return Err(Failed::Other(format!("the scheduler {name}")));
-            }
-            Some(_) => {}
-        }
-        let by = head.decides_by.as_ref().ok_or(Failed::None)?;
+        let by = decides_by(&head)?;
         let knobs = Knobs::new(by);
         let others = (changes.iter()).fold(knobs.clone(), |knobs, change| knobs.with(*change));
         let mut all = Self {
@@ -190,6 +184,17 @@ impl WhatIf {
     }
 }
 
+/// What the decisions of a trace were made by, as far as it is the same for all.
+pub fn decides_by(head: &Head) -> Result<&DecidesBy, Failed> {
+    match &head.scheduler {
+        None => Err(Failed::Other("the kernel's own scheduler".into())),
+        Some(name) if !name.raw().starts_with("freqlock") => {
+            Err(Failed::Other(format!("the scheduler {name}")))
+        }
+        Some(_) => head.decides_by.as_ref().ok_or(Failed::None),
+    }
+}
+
 /// By how much the candidate `a` finishes later than `b`; none if one is not considered.
 fn more(result: &abi::replay_result, a: u32, b: u32) -> Option<i64> {
     let finish = |why: u32| {
@@ -199,7 +204,8 @@ fn more(result: &abi::replay_result, a: u32, b: u32) -> Option<i64> {
     Some(finish(a)? - finish(b)?)
 }
 
-fn why(number: u32) -> &'static str {
+/// The candidate of that number.
+pub fn why(number: u32) -> &'static str {
     WHY.get(number as usize).copied().unwrap_or("none")
 }
 
@@ -282,7 +288,7 @@ impl fmt::Display for WhatIf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::format::{DecidesBy, Event, Head, Place};
+    use crate::trace::format::{Event, Place};
     use crate::trace::writer::Writer;
     use crate::trace::Kind;
     use std::io::Cursor;

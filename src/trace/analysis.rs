@@ -66,6 +66,8 @@ struct Cpu {
     running: Option<u32>,
     since: u64,
     khz: Option<u32>,
+    /// Of 1024, by the scheduler's last tick, where frequencies do not tell.
+    ticked: Option<u64>,
     times: CpuTimes,
     runs: VecDeque<(u32, u64, u64)>,
     /// Wake-ups of late, with the speed that the CPU had.
@@ -73,9 +75,11 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// 0..1024 of the fastest at its best, as far as that is known.
-    fn speed(&self) -> u64 {
-        self.described.speed(self.khz)
+    /// 0..1024 of the fastest at its best; none where nothing tells.
+    fn speed(&self) -> Option<u64> {
+        let is_described = self.described.has_frequency() || self.described.capacity.is_some();
+        let described = is_described.then(|| self.described.speed(self.khz));
+        self.ticked.or(described)
     }
 }
 
@@ -124,6 +128,8 @@ pub struct Analysis {
     pub uncounted: u64,
     /// Whether CPUs are known to differ in speed.
     pub speeds_known: bool,
+    /// Whether some speeds are what our own scheduler took them to be.
+    pub speeds_ticked: bool,
     /// Wake-ups by the speed of the CPU, in eighths of full speed.
     pub by_speed: [u64; 8],
     /// Wake-ups for a CPU slower than one that went idle within 1 ms.
@@ -192,6 +198,7 @@ impl Analysis {
             tasks: tasks.collect(),
             running,
             speeds_known: capacities.any(|capacity| Some(capacity) != first),
+            speeds_ticked: false,
             now: head.begin_ns,
             head,
             events: 0,
@@ -257,6 +264,14 @@ impl Analysis {
                     cpu.khz = Some(event.low());
                 }
             }
+            Some(Kind::Tick) => {
+                if let Some(cpu) = self.running.get_mut(&event.cpu) {
+                    if !cpu.described.has_frequency() {
+                        cpu.ticked = Some(u64::from(event.low()).min(FULL));
+                        (self.speeds_known, self.speeds_ticked) = (true, true);
+                    }
+                }
+            }
             Some(Kind::Switch) => self.switched(now, event),
             Some(_) => self.decisions.take(&event),
             None => {}
@@ -292,8 +307,8 @@ impl Analysis {
             cpu: to,
         };
         if let Some(cpu) = self.running.get_mut(&to) {
-            let speed = cpu.speed();
             cpu.times.wakeups += 1;
+            let Some(speed) = cpu.speed() else { return };
             self.by_speed[(speed.saturating_sub(1) * 8 / FULL).min(7) as usize] += 1;
             cpu.woken.push_back((now, speed));
             while cpu
@@ -425,7 +440,7 @@ impl Analysis {
 
     /// Wake-ups of late that went to slower CPUs could have come here.
     fn went_idle(&mut self, now: u64, id: u16) {
-        let Some(speed) = self.running.get(&id).map(Cpu::speed) else {
+        let Some(speed) = self.running.get(&id).and_then(Cpu::speed) else {
             return;
         };
         for (other, cpu) in &mut self.running {

@@ -138,6 +138,39 @@ fn frequencies_make_equal_cpus_different() {
 }
 
 #[test]
+fn without_frequencies_the_ticks_of_the_scheduler_tell_speeds() {
+    let mut told = Told::new(&[1024, 1024]);
+    for cpu in told.0.running.values_mut() {
+        cpu.described.capacity = None;
+    }
+    told.wake(5, 7, 0);
+    told.event(10, 0, Kind::Tick, 0, 0, 300);
+    told.event(10, 1, Kind::Tick, 0, 0, 1024);
+    told.wake(20, 8, 0);
+    told.switch(30, 1, 9, 0, 1);
+    let found = told.end(100);
+    // The first wake-up is of a CPU whose speed was not known.
+    let mut by_speed = [0; 8];
+    by_speed[2] = 1;
+    assert_eq!((found.inversions, found.by_speed), (1, by_speed));
+    let text = found.to_string();
+    assert!(text.contains("took them to be at its ticks"), "{text}");
+}
+
+#[test]
+fn where_frequencies_tell_ticks_do_not() {
+    let mut told = Told::new(&[1024]);
+    for cpu in told.0.running.values_mut() {
+        (cpu.described.max_khz, cpu.khz) = (Some(4_000_000), Some(4_000_000));
+    }
+    told.event(5, 0, Kind::Tick, 0, 0, 100);
+    told.wake(10, 7, 0);
+    let found = told.end(100);
+    assert_eq!(found.by_speed[7], 1);
+    assert!(!found.speeds_ticked);
+}
+
+#[test]
 fn a_pid_that_comes_again_is_another_task() {
     let mut told = Told::new(&[1024]);
     let name = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);

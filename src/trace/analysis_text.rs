@@ -194,6 +194,10 @@ impl Display for Analysis {
             self.count(Kind::Migrate)
         )?;
         writeln!(f, "\nSpeed of the CPUs that tasks were woken for")?;
+        if self.speeds_ticked {
+            let what = "as the scheduler took them to be at its ticks; a CPU that is idle keeps its last one";
+            writeln!(f, "  {what}")?;
+        }
         if self.speeds_known {
             let all = self.by_speed.iter().sum();
             for (eighth, n) in self.by_speed.iter().enumerate().rev() {

@@ -175,6 +175,12 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// Whether frequencies tell its speed. Where not, as in virtual machines, the ticks of our
+    /// own scheduler do, as it takes the speed to be.
+    pub fn has_frequency(&self) -> bool {
+        self.max_khz.is_some_and(|max| max > 0)
+    }
+
     /// Speed at this frequency, 0..1024 of the fastest CPU at its best, as far as that is known.
     pub fn speed(&self, khz: Option<u32>) -> u64 {
         const FULL: u32 = 1024;

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make traces as docs/TRACE.md describes them, without the program that records.
 
-usage: traces.py FILE small | locks | load CPUS EVENTS | repeat TIMES OTHER | far | empty
+usage: traces.py FILE small | ticks | locks | load CPUS EVENTS | repeat TIMES OTHER | far | empty
 
 `small` is a trace of two CPUs whose events are in SMALL below, with names that are hostile to
-pages and terminals; `locks` one of a chain of two locks, LOCKS below; `load` one of tasks that run, sleep and wake each other, always the
+pages and terminals; `ticks` one of a CPU without frequencies, TICKS below; `locks` one of a chain of two locks, LOCKS below; `load` one of tasks that run, sleep and wake each other, always the
 same; `repeat` has those of OTHER, which is of this program, so often, each time later; `far` has two events that are 10 s apart; `empty` has none.
 """
 
@@ -45,6 +45,14 @@ SMALL = [
     (1600, 1, "idle-end", 0, 0, 0),
     (1700, 0, "switch", 0, 100, 1),
     (1800, 1, "switch", 100, 0, 0),
+]
+
+
+# Of 1024: half its speed for a while, then all of it.
+TICKS = [
+    (0, 0, "switch", 100, 0, 0),
+    (200, 0, "tick", 100, 512, 0),
+    (600, 0, "tick", 100, 1024, 0),
 ]
 
 
@@ -131,6 +139,12 @@ def locks(path):
     write(path, head_of([cpu(0), cpu(1)], tasks), events, BEGIN + 2_000_000)
 
 
+def ticks(path):
+    events = [(BEGIN + us * 1000, on, NUMBER[kind], pid, low, high) for us, on, kind, pid, low, high in TICKS]
+    only = {"id": 0, "capacity": None, "max_khz": None, "khz": None, "running": 0}
+    write(path, head_of([only], [task(100, "busy")]), events, BEGIN + 1_000_000)
+
+
 def load_events(cpus, count):
     """Tasks that run for 20 to 400 us, sleep, and wake another one; 16 for each CPU."""
     rng = random.Random(1)
@@ -184,8 +198,8 @@ def repeat(path, times, other):
 
 def main():
     path, what = sys.argv[1], sys.argv[2]
-    if what in ("small", "locks"):
-        {"small": small, "locks": locks}[what](path)
+    if what in ("small", "ticks", "locks"):
+        {"small": small, "ticks": ticks, "locks": locks}[what](path)
     elif what == "repeat":
         repeat(path, int(sys.argv[3]), sys.argv[4])
     elif what == "far":

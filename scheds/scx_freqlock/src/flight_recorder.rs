@@ -53,6 +53,11 @@ impl<'a> FlightRecorder<'a> {
         self.server.requests.clone()
     }
 
+    /// Whether it may have a reason by itself, and so has to look.
+    pub fn watches(&self) -> bool {
+        !self.triggers.is_empty()
+    }
+
     /// Whether something happened for which what there is is to be written.
     pub fn look(&mut self, rings: &mut Rings<Mapped>) -> Option<Reason> {
         if self.triggers.is_empty() {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
-use crossbeam::channel::{bounded, never, select, Receiver, Sender};
+use crossbeam::channel::{bounded, never, select, tick, Receiver, Sender};
 use freqlock::control::dump_socket;
 use freqlock::trace::format::{Cpu, End, Event, Head, MAX_CPUS};
 use freqlock::trace::ring::{self, Mapped, Present, Rings};
@@ -278,13 +278,18 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         }
     };
     let asked = to.asked();
+    // A flight recorder that waits for nothing but a request sleeps until then.
+    let look = match &to {
+        To::Buffers(recorder, _) if !recorder.watches() => never(),
+        _ => tick(LOOK),
+    };
     let ended = start(opts)?;
     let status = loop {
         let mut request = None;
         select! {
             recv(ended) -> status => break status.context("nothing ends the recording")??,
             recv(asked) -> from => request = from.ok(),
-            default(LOOK) => {}
+            recv(look) -> _ => {}
         }
         match &mut to {
             To::File(recording) if rings.is_half_full() => {

@@ -45,6 +45,8 @@ impl Part {
 struct Lane {
     cpu: Cpu,
     khz: Option<u32>,
+    /// Of 1024, by the scheduler's tick, where frequencies do not tell.
+    ticked: Option<u32>,
     /// Who runs; none if that is not known.
     running: Option<u32>,
     since: u64,
@@ -66,6 +68,7 @@ impl Speeds {
         let lane = |cpu: &Cpu| {
             let lane = Lane {
                 khz: cpu.khz,
+                ticked: None,
                 // A flight recorder's first event came long after it began.
                 running: cpu.running.filter(|_| !head.overwrite),
                 since: 0,
@@ -97,6 +100,12 @@ impl Speeds {
             Some(Kind::Frequency) => {
                 let khz = Some(event.low());
                 self.goes_on(event.high() as u16, |lane| lane.khz = khz);
+            }
+            Some(Kind::Tick) => {
+                let speed = Some(event.low());
+                self.goes_on(event.cpu, |lane| {
+                    lane.ticked = speed.filter(|_| !lane.cpu.has_frequency());
+                });
             }
             _ => {}
         }
@@ -151,7 +160,8 @@ impl Lane {
     }
 
     fn until(&mut self, now: u64, width: u64) {
-        let speed = self.cpu.speed(self.khz).min(1024);
+        let described = || self.cpu.speed(self.khz);
+        let speed = self.ticked.map_or_else(described, u64::from).min(1024);
         while self.since < now {
             let at = self.since / width;
             let to = now.min((at + 1) * width);

@@ -125,6 +125,7 @@ async function loadLane(number) {
     if (kind === KIND.switch) next = task[at];
     else if (kind === GAP) next = UNKNOWN;
     else if (kind === KIND.frequency && cpu.per_khz !== null) fast = speedByte(low[at] * cpu.per_khz);
+    else if (kind === KIND.tick && cpu.per_khz === null) fast = speedByte(low[at]);
     else continue;
     if (next === running[spans - 1] && fast === speed[spans - 1]) continue;
     if (lane.time[at] > start[spans - 1]) spans++;

@@ -110,6 +110,10 @@ impl Lane {
                 kind if kind == Kind::Frequency as u8 => {
                     (running, self.speed(Some(self.events.low[at])))
                 }
+                kind if kind == Kind::Tick as u8 && !self.cpu.has_frequency() => {
+                    let speed = self.events.low[at].min(FULL.into());
+                    (running, Some(speed as u16))
+                }
                 _ => continue,
             };
             let time = self.events.time[at].min(end);

@@ -116,6 +116,32 @@ fn who_runs_how_fast_and_who_waits_follow_from_the_events() {
 }
 
 #[test]
+fn without_frequencies_ticks_tell_the_speed() {
+    let mut head = head(&[(7, "seven")]);
+    for cpu in &mut head.cpus {
+        (cpu.capacity, cpu.max_khz, cpu.khz) = (None, None, None);
+    }
+    // Where frequencies tell, ticks do not.
+    (head.cpus[1].max_khz, head.cpus[1].khz) = (Some(4), Some(4));
+    let items = [
+        event(200, 0, Kind::Tick, 7, 0, 512),
+        event(300, 0, Kind::Tick, 7, 0, 5000),
+        event(300, 2, Kind::Tick, 7, 0, 512),
+    ];
+    let lanes = lanes(&head, &items, 1000);
+    let expected = [
+        (0, 200, IDLE, None),
+        (200, 300, IDLE, Some(512)),
+        (300, 1000, IDLE, Some(FULL)),
+    ];
+    assert_eq!(spans(&lanes.lanes[&0], lanes.span), expected);
+    assert_eq!(
+        spans(&lanes.lanes[&2], lanes.span),
+        [(0, 1000, IDLE, Some(FULL))]
+    );
+}
+
+#[test]
 fn whoever_runs_is_one_that_waits_for_a_lock_or_that_others_wait_for() {
     let items = [
         event(100, 2, Kind::Switch, 8, 0, 0),

@@ -12,7 +12,7 @@ use super::task_names::MAX_PID;
 use super::Kind;
 use crate::foreign::Foreign;
 use hdrhistogram::Histogram;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{Read, Seek};
 
 /// A CPU that goes idle within this time of a wake-up could have taken it, ns.
@@ -141,6 +141,8 @@ pub struct Analysis {
     tasks: HashMap<u32, Task>,
     running: BTreeMap<u16, Cpu>,
     epoch: u64,
+    /// CPUs whose events are missing up to their next one.
+    blind: BTreeSet<u16>,
     now: u64,
 }
 
@@ -216,6 +218,7 @@ impl Analysis {
             longest: Vec::new(),
             decisions: Decisions::default(),
             epoch: 0,
+            blind: BTreeSet::new(),
         }
     }
 
@@ -225,6 +228,7 @@ impl Analysis {
             Item::Event(event) => self.event(event),
             Item::Gap { cpu } => {
                 self.epoch += 1;
+                self.blind.insert(cpu);
                 self.decisions.gap();
                 self.account(cpu, self.now, None);
             }
@@ -232,6 +236,7 @@ impl Analysis {
     }
 
     fn event(&mut self, event: Event) {
+        self.blind.remove(&event.cpu);
         *self.kinds.entry(event.kind).or_default() += 1;
         self.now = self.now.max(event.time);
         let now = self.now;
@@ -389,7 +394,8 @@ impl Analysis {
         else {
             return;
         };
-        if began != epoch {
+        // On a CPU whose events are missing it may have run and been woken again.
+        if began != epoch || !self.blind.is_empty() {
             self.uncounted += 1;
             return;
         }

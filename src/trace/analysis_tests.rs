@@ -109,6 +109,22 @@ fn what_is_missing_makes_no_wait_and_no_time() {
 }
 
 #[test]
+fn no_wait_ends_while_events_of_another_cpu_are_missing() {
+    let mut told = Told::new(&[1024, 1024]);
+    told.0.take(Item::Gap { cpu: 1 });
+    told.wake(200, 1, 0);
+    told.switch(700, 0, 0, 1, 0);
+    // CPU 1 is known from here on.
+    told.switch(800, 1, 0, 2, 0);
+    told.switch(900, 0, 1, 0, 1);
+    told.wake(1000, 1, 0);
+    told.switch(1100, 0, 0, 1, 0);
+    let found = told.end(2000);
+    assert_eq!((found.wake_waits.len(), found.uncounted), (1, 1));
+    assert_eq!(found.longest[0].ns, 100);
+}
+
+#[test]
 fn a_wake_up_for_a_slower_cpu_than_one_soon_idle_is_an_inversion() {
     for (idle_at, by, expected) in [(900_000, 1, 1), (1_200_000, 1, 0), (900_000, 0, 0)] {
         let mut told = Told::new(&[512, 1024]);

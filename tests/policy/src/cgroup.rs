@@ -457,7 +457,7 @@ proptest! {
         prop_assert!(scale.abs_diff(ONE) <= ONE / 16, "{} of {}", scale, ONE);
         if weight >= 1024 {
             // Sums leave out bits of the unit and of what it is times tasks; tasks lose less.
-            let truncated = (2 * ONE << sys::CGROUP_MEAN_SHIFT) / unit;
+            let truncated = ((2 * ONE) << sys::CGROUP_MEAN_SHIFT) / unit;
             let least = truncated + ONE / 1000;
             prop_assert!(scale.abs_diff(ONE) <= least, "{} of {}, {} for rounding", scale, ONE, least);
         }

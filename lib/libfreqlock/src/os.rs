@@ -248,6 +248,7 @@ pub(crate) fn starts_with(path: &CStr, prefix: &[u8]) -> bool {
 
 /// Has `child` run in each child after a fork, from the first call with this `once` on. Not std's Once: what
 /// the call below takes may call this again.
+#[inline]
 pub(crate) fn in_children(once: &'static AtomicBool, child: unsafe extern "C" fn()) {
     if !once.load(Relaxed) && !once.swap(true, Relaxed) {
         // SAFETY: handlers touch atomics and the calling thread's own memory alone.

@@ -239,6 +239,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     fn change(&self, from: u32, to: u32) -> bool {
         self.word
             .compare_exchange(from, to, Acquire, Relaxed)

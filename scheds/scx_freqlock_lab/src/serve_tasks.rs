@@ -88,11 +88,11 @@ fn place(
     watch: &Watch,
 ) -> Result<i32> {
     // The BPF side sends a task that may not go where it is sent to where it was.
-    let set = match task.nr_cpus_allowed < gatherer.present() as u64 {
-        true => sched_getaffinity(Pid::from_raw(task.pid)).unwrap_or_default(),
-        false => CpuSet::new(),
-    };
     let all = task.nr_cpus_allowed >= gatherer.present() as u64;
+    let set = match all {
+        true => CpuSet::new(),
+        false => sched_getaffinity(Pid::from_raw(task.pid)).unwrap_or_default(),
+    };
     let queued = Queued {
         pid: task.pid as u32,
         prev_cpu: task.cpu as usize,

@@ -458,8 +458,8 @@ proptest! {
         if weight >= 1024 {
             // Sums leave out bits of the unit and of what it is times tasks; tasks lose less.
             let truncated = ((2 * ONE) << sys::CGROUP_MEAN_SHIFT) / unit;
-            let least = truncated + ONE / 1000;
-            prop_assert!(scale.abs_diff(ONE) <= least, "{} of {}, {} for rounding", scale, ONE, least);
+            let most = truncated + ONE / 1000;
+            prop_assert!(scale.abs_diff(ONE) <= most, "{} of {}, {} for rounding", scale, ONE, most);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::decided::{histogram, Decisions};
 use super::format::{Cpu as Described, Event, Head};
+use super::phases::{band, Doing, Phases, BANDS, UNTOLD};
 use super::reader::{Error, Item, Trace};
 use super::task_names::MAX_PID;
 use super::Kind;
@@ -72,6 +73,8 @@ struct Cpu {
     runs: VecDeque<(u32, u64, u64)>,
     /// Wake-ups of late, with the speed that the CPU had.
     woken: VecDeque<(u64, u64)>,
+    /// As `Analysis::phases` has it.
+    doing: Doing,
 }
 
 impl Cpu {
@@ -80,6 +83,21 @@ impl Cpu {
         let is_described = self.described.has_frequency() || self.described.capacity.is_some();
         let described = is_described.then(|| self.described.speed(self.khz));
         self.ticked.or(described)
+    }
+
+    fn does(&self) -> Doing {
+        match self.running {
+            None => Doing::Unknown,
+            Some(0) => Doing::Idle,
+            Some(_) => Doing::Busy(self.speed().map_or(UNTOLD, band)),
+        }
+    }
+
+    /// What it does may be another thing from now on.
+    fn follow(&mut self, now: u64, phases: &mut Phases) {
+        let doing = self.does();
+        phases.change(now, self.doing, doing);
+        self.doing = doing;
     }
 }
 
@@ -130,8 +148,10 @@ pub struct Analysis {
     pub speeds_known: bool,
     /// Whether some speeds are what our own scheduler took them to be.
     pub speeds_ticked: bool,
+    /// How many CPUs ran a task at a time, and how fast.
+    pub phases: Phases,
     /// Wake-ups by the speed of the CPU, in eighths of full speed.
-    pub by_speed: [u64; 8],
+    pub by_speed: [u64; BANDS],
     /// Wake-ups for a CPU slower than one that went idle within 1 ms.
     pub inversions: u64,
     /// The longest, the longest first.
@@ -179,7 +199,7 @@ impl Analysis {
 
     fn new(head: Head) -> Self {
         let cpu = |described: &Described| {
-            let cpu = Cpu {
+            let mut cpu = Cpu {
                 described: described.clone(),
                 // A flight recorder's first event came long after it began.
                 running: described.running.filter(|_| !head.overwrite),
@@ -187,6 +207,7 @@ impl Analysis {
                 khz: described.khz,
                 ..Cpu::default()
             };
+            cpu.doing = cpu.does();
             (described.id, cpu)
         };
         let running: BTreeMap<u16, Cpu> = head.cpus.iter().map(cpu).collect();
@@ -198,6 +219,7 @@ impl Analysis {
         });
         Self {
             tasks: tasks.collect(),
+            phases: Phases::new(head.begin_ns, running.values().map(|cpu| cpu.doing)),
             running,
             speeds_known: capacities.any(|capacity| Some(capacity) != first),
             speeds_ticked: false,
@@ -213,7 +235,7 @@ impl Analysis {
             wake_waits: histogram(),
             preempted_waits: histogram(),
             uncounted: 0,
-            by_speed: [0; 8],
+            by_speed: [0; BANDS],
             inversions: 0,
             longest: Vec::new(),
             decisions: Decisions::default(),
@@ -267,12 +289,14 @@ impl Analysis {
                 self.speeds_known = true;
                 if let Some(cpu) = self.running.get_mut(&(event.high() as u16)) {
                     cpu.khz = Some(event.low());
+                    cpu.follow(now, &mut self.phases);
                 }
             }
             Some(Kind::Tick) => {
                 if let Some(cpu) = self.running.get_mut(&event.cpu) {
                     if !cpu.described.has_frequency() {
                         cpu.ticked = Some(u64::from(event.low()).min(FULL));
+                        cpu.follow(now, &mut self.phases);
                         (self.speeds_known, self.speeds_ticked) = (true, true);
                     }
                 }
@@ -314,7 +338,7 @@ impl Analysis {
         if let Some(cpu) = self.running.get_mut(&to) {
             cpu.times.wakeups += 1;
             let Some(speed) = cpu.speed() else { return };
-            self.by_speed[(speed.saturating_sub(1) * 8 / FULL).min(7) as usize] += 1;
+            self.by_speed[band(speed)] += 1;
             cpu.woken.push_back((now, speed));
             while cpu
                 .woken
@@ -345,6 +369,7 @@ impl Analysis {
         }
         cpu.running = next;
         cpu.since = now;
+        cpu.follow(now, &mut self.phases);
     }
 
     fn switched(&mut self, now: u64, event: Event) {
@@ -462,6 +487,7 @@ impl Analysis {
 
     fn finish(&mut self, end_ns: u64) {
         self.now = self.now.max(end_ns);
+        self.phases.advance(self.now);
         let ids: Vec<u16> = self.running.keys().copied().collect();
         for id in ids {
             self.account(id, self.now, None);

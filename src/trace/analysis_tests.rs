@@ -67,6 +67,32 @@ fn time_is_busy_or_idle_and_adds_up() {
 }
 
 #[test]
+fn phases_are_by_how_many_run_and_how_fast() {
+    let mut told = Told::new(&[1024, 512]);
+    told.switch(100, 1, 0, 1, 0);
+    told.switch(300, 0, 0, 2, 0);
+    told.event(400, 1, Kind::Tick, 1, 0, 256);
+    told.switch(600, 1, 1, 0, 1);
+    let found = told.end(1000);
+    assert_eq!((found.phases.idle, found.phases.unknown), (100, 0));
+    assert_eq!(found.phases.time, [200 + 400, 300]);
+    let [sequential, parallel] = found.phases.by_speed;
+    assert_eq!((sequential[3], sequential[7]), (200, 400));
+    assert_eq!((parallel[7], parallel[3], parallel[1]), (300, 100, 200));
+    let text = found.to_string();
+    for line in [
+        " 10.0% of the time no CPU ran a task",
+        " 60.0% of the time one CPU did (sequential)",
+        " 66.7% of that at 87.5 .. 100.0%",
+        " 33.3% of that at 37.5 ..  50.0%",
+        " 30.0% of the time several did (parallel)",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert!(!text.contains("that is not known"), "{text}");
+}
+
+#[test]
 fn a_wait_counts_from_wake_up_to_run_and_says_who_ran() {
     let mut told = Told::new(&[1024]);
     told.event(10, 0, Kind::Fork, 2, 2, 1);

@@ -2,6 +2,7 @@
 //! What a trace says, as text for people.
 
 use super::analysis::{Analysis, CpuTimes, Wait};
+use super::phases::{Phase, BANDS};
 use super::Kind;
 use crate::foreign::Foreign;
 use crate::units::time;
@@ -29,6 +30,12 @@ fn waits(f: &mut Formatter, what: &str, waits: &Histogram<u64>) -> fmt::Result {
         at(0.99),
         time(waits.max())
     )
+}
+
+/// The bounds of a band of speed.
+pub(super) fn band_text(band: usize) -> String {
+    let bound = |at: usize| 100.0 * at as f64 / BANDS as f64;
+    format!("{:>4.1} .. {:>5.1}%", bound(band), bound(band + 1))
 }
 
 /// A task's name, or what there is instead, and its PID.
@@ -105,6 +112,42 @@ impl Analysis {
         Ok(())
     }
 
+    /// Sequential and parallel phases, with the speeds of those that ran a task.
+    fn phases(&self, f: &mut Formatter) -> fmt::Result {
+        if !self.traces(Kind::Switch) {
+            return Ok(());
+        }
+        let phases = &self.phases;
+        let line = |f: &mut Formatter, ns, what| {
+            writeln!(f, "  {:>5.1}% of the time {what}", share(ns, self.elapsed))
+        };
+        writeln!(f, "\nPhases")?;
+        line(f, phases.idle, "no CPU ran a task")?;
+        for (phase, what) in [
+            (Phase::Sequential, "one CPU did (sequential)"),
+            (Phase::Parallel, "several did (parallel)"),
+        ] {
+            line(f, phases.time[phase as usize], what)?;
+            let by_speed = &phases.by_speed[phase as usize];
+            let all = by_speed.iter().sum();
+            for (band, ns) in by_speed[..BANDS].iter().enumerate().rev() {
+                if self.speeds_known && *ns > 0 {
+                    let share = share(*ns, all);
+                    writeln!(f, "         {share:>5.1}% of that at {}", band_text(band))?;
+                }
+            }
+        }
+        match phases.unknown {
+            0 => Ok(()),
+            ns => line(f, ns, "that is not known"),
+        }
+    }
+
+    /// Whether such events were asked for.
+    fn traces(&self, kind: Kind) -> bool {
+        self.head.wanted.iter().any(|name| name == kind.name())
+    }
+
     /// How often this kind of event is in the trace.
     pub(super) fn count(&self, kind: Kind) -> u64 {
         self.kinds.get(&(kind as u16)).copied().unwrap_or(0)
@@ -134,12 +177,11 @@ impl Analysis {
             let line = "the file has no end: its recorder was killed, or the disk was full";
             lines.push(line.into());
         }
-        let traced = |kind: Kind| self.head.wanted.iter().any(|name| name == kind.name());
         for (kind, what) in [
             (Kind::Switch, "how CPUs spent their time"),
             (Kind::Wakeup, "waits after wake-ups"),
         ] {
-            if !traced(kind) {
+            if !self.traces(kind) {
                 let kind = kind.name();
                 lines.push(format!("without events `{kind}`: {what} is not known"));
             }
@@ -173,6 +215,7 @@ impl Display for Analysis {
         }
         let elapsed = self.elapsed.saturating_mul(self.cpus.len() as u64);
         Self::line(f, "all", &self.all_cpus(), elapsed)?;
+        self.phases(f)?;
         writeln!(f, "\nWaits for a CPU")?;
         waits(f, "woken", &self.wake_waits)?;
         waits(f, "preempted", &self.preempted_waits)?;
@@ -202,9 +245,8 @@ impl Display for Analysis {
             let all = self.by_speed.iter().sum();
             for (eighth, n) in self.by_speed.iter().enumerate().rev() {
                 if *n > 0 {
-                    let (from, to) = (eighth as f64 * 12.5, (eighth + 1) as f64 * 12.5);
                     let share = share(*n, all);
-                    writeln!(f, "  {from:>4.1} .. {to:>5.1}%  {n} wake-ups ({share:.1}%)")?;
+                    writeln!(f, "  {}  {n} wake-ups ({share:.1}%)", band_text(eighth))?;
                 }
             }
             writeln!(

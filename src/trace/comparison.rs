@@ -2,7 +2,8 @@
 //! The figures of two traces beside each other, with the change from the first to the second.
 
 use super::analysis::{Analysis, CpuTimes};
-use super::analysis_text::share;
+use super::analysis_text::{band_text, share};
+use super::phases::{Phase, Phases};
 use super::Kind;
 use crate::units::time;
 use hdrhistogram::Histogram;
@@ -109,6 +110,19 @@ impl Comparison<'_> {
         self.count(f, "wake-ups", |one| one.all_cpus().wakeups)
     }
 
+    fn phases(&self, f: &mut Formatter) -> fmt::Result {
+        for (name, of) in [
+            ("no CPU ran a task", (|one| one.idle) as fn(&Phases) -> u64),
+            ("one did", |one| one.time[Phase::Sequential as usize]),
+            ("several did", |one| one.time[Phase::Parallel as usize]),
+        ] {
+            self.row(f, name, |one| {
+                Figure::Share(share(of(&one.phases), one.elapsed))
+            })?;
+        }
+        Ok(())
+    }
+
     fn waits(
         &self,
         f: &mut Formatter,
@@ -136,12 +150,9 @@ impl Comparison<'_> {
             if self.a.by_speed[eighth] + self.b.by_speed[eighth] == 0 {
                 continue;
             }
-            let (from, to) = (eighth as f64 * 12.5, (eighth + 1) as f64 * 12.5);
-            self.row(f, &format!("{from:>4.1} .. {to:>5.1}%"), |one| {
-                match one.speeds_known {
-                    true => Figure::Share(share(one.by_speed[eighth], one.by_speed.iter().sum())),
-                    false => Figure::Unknown,
-                }
+            self.row(f, &band_text(eighth), |one| match one.speeds_known {
+                true => Figure::Share(share(one.by_speed[eighth], one.by_speed.iter().sum())),
+                false => Figure::Unknown,
             })?;
         }
         self.row(f, "frequency inversions", |one| match one.speeds_known {
@@ -168,6 +179,8 @@ impl Display for Comparison<'_> {
         self.row(f, "time", |one| Figure::Time(one.elapsed))?;
         writeln!(f, "\nCPUs")?;
         self.cpus(f)?;
+        writeln!(f, "\nPhases")?;
+        self.phases(f)?;
         writeln!(f, "\nWaits for a CPU")?;
         self.waits(f, "woken", |one| &one.wake_waits)?;
         self.waits(f, "preempted", |one| &one.preempted_waits)?;
@@ -268,6 +281,10 @@ mod tests {
         assert_eq!(
             row_of(&text, "all busy"),
             ["50.0%", "25.0%", "-25.0", "points"]
+        );
+        assert_eq!(
+            row_of(&text, "one did"),
+            ["50.0%", "50.0%", "+0.0", "points"]
         );
         assert_eq!(row_of(&text, "switches"), ["4", "8", "+100.0%"]);
         assert_eq!(row_of(&text, "woken"), ["2", "4", "+100.0%"]);

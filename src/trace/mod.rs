@@ -14,6 +14,7 @@
 //! - `lock_waits`: who waits for which lock, as events go by.
 //! - `perfetto`: a trace in Perfetto's format.
 //! - `parquet`: a trace as a table in Parquet's format.
+//! - `phases`: how many CPUs ran a task at a time, and how fast.
 //! - `analysis`: what the events say of CPUs, waits and wake-ups.
 //! - `analysis_text`: the same for people.
 //! - `plot`: the same as pictures.
@@ -35,6 +36,7 @@ mod kinds;
 mod lock_waits;
 pub mod parquet;
 pub mod perfetto;
+pub mod phases;
 pub mod plot;
 pub mod reader;
 pub mod replay;

@@ -351,9 +351,10 @@ fn a_scheduler_stands_by_its_rows() {
     at("1.060 | 1.060 .. 1.060");
     at("it is slow \\| there");
     at("did not load, because scx_lavd is left out");
-    assert!(csv::text(&table)
-        .lines()
-        .any(|line| line.starts_with("m2,forkwait,time,ms,lower,auto,10,106,")));
+    assert!(csv::text(&table).lines().any(|line| {
+        line.starts_with("m2,forkwait,time,ms,lower,auto,10,106,")
+            && line.ends_with(concat!(",", env!("CARGO_PKG_VERSION")))
+    }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::rows::{Line, Table};
 use crate::figures::Better;
 use freqlock::estimate::{Estimate, Verdict};
 
-const HEADER: [&str; 18] = [
+const HEADER: [&str; 19] = [
     "machine",
     "workload",
     "metric",
@@ -26,19 +26,21 @@ const HEADER: [&str; 18] = [
     "verdict",
     "best",
     "why",
+    // Of scx_freqlock, which made the runs: tables of several are put together.
+    "version",
 ];
 
 pub fn text(table: &Table) -> String {
     let mut out = HEADER.join(",") + "\n";
     for line in &table.lines {
-        let cells: Vec<String> = cells(line).iter().map(|cell| quoted(cell)).collect();
+        let cells: Vec<String> = cells(table, line).iter().map(|cell| quoted(cell)).collect();
         // Writing to a string cannot fail.
         writeln!(out, "{}", cells.join(",")).ok();
     }
     out
 }
 
-fn cells(line: &Line) -> [String; 18] {
+fn cells(table: &Table, line: &Line) -> [String; 19] {
     let row = &line.row;
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let bounds = |estimate: Option<Estimate>| {
@@ -72,6 +74,7 @@ fn cells(line: &Line) -> [String; 18] {
             .as_ref()
             .map_or_else(|| row.name(), |(name, _)| name.clone()),
         line.why.clone().unwrap_or_default(),
+        table.version.clone(),
     ]
 }
 

@@ -173,7 +173,7 @@ mod tests {
                 }
                 now += ns;
                 let at = at % cpus.len();
-                // As events come: what did not change is told as well.
+                // As events come: many change nothing.
                 phases.advance(now);
                 phases.change(now, cpus[at], next);
                 cpus[at] = next;

@@ -7,7 +7,7 @@
 
 use super::decided::{histogram, Decisions};
 use super::format::{Cpu as Described, Event, Head};
-use super::phases::{band, Doing, Phases, BANDS, UNTOLD};
+use super::phases::{band, Doing, Phases, BANDS, FULL, UNTOLD};
 use super::reader::{Error, Item, Trace};
 use super::task_names::MAX_PID;
 use super::Kind;
@@ -22,8 +22,6 @@ const INVERSION_NS: u64 = 1_000_000;
 const RUNS: usize = 64;
 /// Longest waits that are kept.
 const WAITS: usize = 5;
-/// Full capacity.
-const FULL: u64 = 1024;
 /// TASK_DEAD of the kernel.
 const DEAD: u32 = 0x80;
 

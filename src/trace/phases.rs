@@ -7,7 +7,7 @@
 //! of CPUs.
 
 /// Full speed.
-const FULL: u64 = 1024;
+pub const FULL: u64 = 1024;
 /// Bands of speed: eighths of full speed.
 pub const BANDS: usize = 8;
 /// Of those that run a task at a speed that nothing tells.
@@ -51,8 +51,6 @@ pub struct Phases {
     /// Time of CPUs that ran a task, ns, by [`Phase`] and band of speed.
     pub by_speed: [[u64; BANDS + 1]; 2],
     busy: [u32; BANDS + 1],
-    nr_idle: u32,
-    nr_busy: u32,
     nr_unknown: u32,
     since: u64,
 }
@@ -64,8 +62,11 @@ impl Phases {
             since: begin_ns,
             ..Self::default()
         };
-        cpus.for_each(|doing| *this.count(doing) += 1);
-        this.nr_busy = this.busy.iter().sum();
+        for doing in cpus {
+            if let Some(count) = this.count(doing) {
+                *count += 1;
+            }
+        }
         this
     }
 
@@ -75,16 +76,19 @@ impl Phases {
             return;
         }
         self.advance(now);
-        *self.count(before) -= 1;
-        *self.count(after) += 1;
-        self.nr_busy = self.busy.iter().sum();
+        if let Some(count) = self.count(before) {
+            *count -= 1;
+        }
+        if let Some(count) = self.count(after) {
+            *count += 1;
+        }
     }
 
     /// Counts what there was up to `now`.
     pub fn advance(&mut self, now: u64) {
         let ns = now.saturating_sub(self.since);
         self.since = self.since.max(now);
-        let phase = match (self.nr_unknown, self.nr_busy) {
+        let phase = match (self.nr_unknown, self.busy.iter().sum::<u32>()) {
             (0, 0) => {
                 self.idle += ns;
                 return;
@@ -102,11 +106,12 @@ impl Phases {
         }
     }
 
-    fn count(&mut self, doing: Doing) -> &mut u32 {
+    /// How many CPUs do this; of those that are idle nobody asks.
+    fn count(&mut self, doing: Doing) -> Option<&mut u32> {
         match doing {
-            Doing::Unknown => &mut self.nr_unknown,
-            Doing::Idle => &mut self.nr_idle,
-            Doing::Busy(band) => &mut self.busy[band.min(UNTOLD)],
+            Doing::Unknown => Some(&mut self.nr_unknown),
+            Doing::Idle => None,
+            Doing::Busy(band) => Some(&mut self.busy[band.min(UNTOLD)]),
         }
     }
 }

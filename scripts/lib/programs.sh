@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# The scheduler and the tests' own programs.
-# shellcheck shell=bash disable=SC2154 # variables shared with the scripts
+# What cargo builds, and the tests' own programs.
+# shellcheck shell=bash disable=SC2154,SC2120 # variables and arguments come from the scripts
+
+# build_workspace [OPTION...]: all that cargo builds. For fewer packages those that they
+# depend on have other features, and would be built once more.
+build_workspace() { (cd "$root" && cargo build --release --workspace --locked "$@"); }
 
 # build_programs: target/release and target/tests below $root.
 build_programs() {
     local source
-    (cd "$root" && cargo build --release --workspace --locked) || return
+    build_workspace || return
     mkdir -p "$root/target/tests"
     for source in "$root"/tests/vm/*.c; do
         # Preloaded into QEMU: its test builds it.

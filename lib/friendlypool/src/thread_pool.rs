@@ -7,8 +7,8 @@ use crate::registry::{PanicHandler, Registry};
 use crate::scope::{self, Scope};
 use crate::sleepers::Sleepers;
 use crate::worker::{enter, join, submit, Worker};
-use crossbeam::deque;
 use crossbeam::sync::Parker;
+use crossbeam::{deque, epoch};
 use std::any::Any;
 use std::io;
 use std::path::PathBuf;
@@ -91,6 +91,9 @@ impl PoolBuilder {
         {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // What all threads of the process make once, here: who forks while another thread is in the
+        // middle of it leaves its child to wait for that thread for ever.
+        drop(epoch::pin());
         let parkers: Vec<_> = (0..workers).map(|_| Parker::new()).collect();
         let queues: Vec<_> = (0..workers).map(|_| deque::Worker::new_lifo()).collect();
         let registry = Arc::new(Registry::new(

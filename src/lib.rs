@@ -3,7 +3,7 @@
 //! loading of the BPF object itself, which is in scheds/scx_freqlock.
 //!
 //! Three floors, of which each uses those below it only: [`commands`], which ask and print;
-//! what talks, [`control`], [`stats`], `look`, [`openmetrics`] and [`notify`]; and the
+//! what talks, [`control`], [`stats`], `look`, [`http`], [`openmetrics`] and [`notify`]; and the
 //! rest, which knows of no socket.
 
 pub mod adapt;
@@ -22,6 +22,7 @@ pub mod freq;
 #[cfg(test)]
 mod fuzz;
 pub mod histogram;
+pub mod http;
 pub mod interval;
 pub mod intf;
 pub mod knobs;

@@ -23,13 +23,13 @@ use freqlock::commands::top::TopArgs;
 use freqlock::commands::trace_page::ViewArgs;
 use freqlock::control;
 use freqlock::freq::Source;
+use freqlock::http::Address;
 use freqlock::interval;
 use freqlock::intf;
 use freqlock::knobs::{self, KnobArgs, Tunables};
 use freqlock::lab_args::{CompareArgs, MachineArgs, PromisesArgs};
 use freqlock::mode::Mode;
 use freqlock::number::whole;
-use freqlock::openmetrics;
 use freqlock::output::{self, Format};
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
@@ -241,8 +241,8 @@ pub struct RunOpts {
     /// Offer figures as OpenMetrics, for Prometheus
     ///
     /// At a port of this machine, or at HOST:PORT, to anybody who can connect.
-    #[arg(long, value_name = "ADDRESS", value_parser = openmetrics::parse_address)]
-    pub metrics: Option<openmetrics::Address>,
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<Address>,
 
     /// Describe the statistics
     #[arg(long, hide_short_help = true)]

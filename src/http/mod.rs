@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! An HTTP server for one page that anybody may ask for, in one thread: connections are
+//! An HTTP server for pages that are asked for by GET, in one thread: connections are
 //! bounded in number, in time and in the length of what they ask. Where there is no place
 //! left, the connection that has been there longest makes room, so holding all of
 //! them keeps nobody out: a client that asks as it connects, as all clients do, is
@@ -7,7 +7,9 @@
 //!
 //! Threads with blocking sockets would be simpler, but a time-out of theirs is for each
 //! read alone, and a place can be taken from nobody. A server from a library brings an
-//! asynchronous run time of some forty crates, for one page.
+//! asynchronous run time of some forty crates, for few pages.
+
+mod address;
 
 use log::warn;
 use nix::errno::Errno;
@@ -18,6 +20,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+pub use address::Address;
 
 /// Of requests: what Prometheus sends has 300 bytes.
 const MAX_REQUEST: usize = 8 << 10;
@@ -30,20 +34,25 @@ const LEAVE: Duration = Duration::from_secs(1);
 /// What any number of clients together can take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// At a time.
     pub connections: usize,
     /// For the request, and again for the answer.
     pub within: Duration,
 }
 
-/// What the page is now.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Page {
+    /// Of HTTP: 200 if all is well.
     pub status: u16,
+    /// Of the text.
     pub content_type: &'static str,
+    /// All of it.
     pub text: Arc<str>,
 }
 
 impl Page {
+    /// For people.
     pub fn plain(status: u16, text: &str) -> Self {
         Self {
             status,
@@ -53,10 +62,9 @@ impl Page {
     }
 }
 
-/// `page` is called for each request for `path`.
+/// `page` is called for each request, with its path and query.
 pub struct Server<F> {
     listeners: Vec<TcpListener>,
-    path: &'static str,
     page: F,
     limits: Limits,
     /// The oldest first.
@@ -95,23 +103,18 @@ enum Next {
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     More,
-    Page,
+    Page(String),
     Wrong(u16, &'static str),
 }
 
-impl<F: FnMut() -> Page> Server<F> {
-    pub fn new(
-        listeners: Vec<TcpListener>,
-        path: &'static str,
-        limits: Limits,
-        page: F,
-    ) -> io::Result<Self> {
+impl<F: FnMut(&str) -> Page> Server<F> {
+    /// Errors of the system.
+    pub fn new(listeners: Vec<TcpListener>, limits: Limits, page: F) -> io::Result<Self> {
         for listener in &listeners {
             listener.set_nonblocking(true)?;
         }
         Ok(Self {
             listeners,
-            path,
             page,
             limits,
             connections: Vec::new(),
@@ -125,7 +128,7 @@ impl<F: FnMut() -> Page> Server<F> {
         loop {
             let result = self.round();
             if let (Err(error), false) = (&result, in_trouble) {
-                warn!("clients of the metrics may have to retry: {error}");
+                warn!("clients of the HTTP server may have to retry: {error}");
             }
             in_trouble = result.is_err();
             if in_trouble && self.wait_until.is_none() {
@@ -141,14 +144,13 @@ impl<F: FnMut() -> Page> Server<F> {
         let Self {
             connections,
             page,
-            path,
             limits,
             ..
         } = self;
         connections.retain_mut(|connection| {
             let now_ready = ready.next().unwrap_or(false);
             let next = match now_ready {
-                true => connection.go_on(path, limits.within, page),
+                true => connection.go_on(limits.within, page),
                 false => Next::Wait,
             };
             matches!(next, Next::Wait) && Instant::now() < connection.until
@@ -228,7 +230,7 @@ impl<F: FnMut() -> Page> Server<F> {
             state: State::Asking(Vec::new()),
         };
         // The request is mostly there already.
-        let next = connection.go_on(self.path, self.limits.within, &mut self.page);
+        let next = connection.go_on(self.limits.within, &mut self.page);
         if let Next::Wait = next {
             if self.connections.len() >= self.limits.connections {
                 self.connections.remove(0);
@@ -241,7 +243,7 @@ impl<F: FnMut() -> Page> Server<F> {
 
 impl Connection {
     /// As far as it goes without waiting.
-    fn go_on(&mut self, path: &str, within: Duration, page: &mut impl FnMut() -> Page) -> Next {
+    fn go_on(&mut self, within: Duration, page: &mut impl FnMut(&str) -> Page) -> Next {
         loop {
             match &mut self.state {
                 State::Asking(request) => {
@@ -250,9 +252,9 @@ impl Connection {
                         Ok(bytes) => request.extend(bytes),
                         Err(error) => return unless_it_blocks(&error),
                     }
-                    let answer = match asked(request, path) {
+                    let answer = match asked(request) {
                         Asked::More => continue,
-                        Asked::Page => page(),
+                        Asked::Page(path) => page(&path),
                         Asked::Wrong(status, why) => Page::plain(status, why),
                     };
                     self.state = State::Answering(Answer::new(answer));
@@ -304,11 +306,12 @@ impl Answer {
             200 => "OK",
             400 => "Bad Request",
             404 => "Not Found",
+            405 => "Method Not Allowed",
             431 => "Request Header Fields Too Large",
             _ => "Service Unavailable",
         };
         let head = format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
             page.status,
             page.content_type,
             page.text.len()
@@ -329,22 +332,19 @@ impl Answer {
 }
 
 /// What these bytes ask for. No request for a page has a body that would have to be read.
-fn asked(request: &[u8], path: &str) -> Asked {
+fn asked(request: &[u8]) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
         Ok(httparse::Status::Partial) if request.len() < MAX_REQUEST => Asked::More,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            Asked::Wrong(431, "this is longer than any request for metrics\n")
+            Asked::Wrong(431, "this is longer than any request for a page\n")
         }
         Err(_) => Asked::Wrong(400, "this is not HTTP/1.1\n"),
-        Ok(httparse::Status::Complete(_)) => {
-            let asked_for = parsed.path.and_then(|asked| asked.split('?').next());
-            match (parsed.method, asked_for) {
-                (Some("GET"), Some(asked)) if asked == path => Asked::Page,
-                _ => Asked::Wrong(404, "GET /metrics is all that there is\n"),
-            }
-        }
+        Ok(httparse::Status::Complete(_)) => match (parsed.method, parsed.path) {
+            (Some("GET"), Some(path)) => Asked::Page(path.into()),
+            _ => Asked::Wrong(405, "pages are asked for by GET\n"),
+        },
     }
 }
 
@@ -368,14 +368,17 @@ mod tests {
         let made = Arc::new(AtomicUsize::new(0));
         let count = made.clone();
         let text: Arc<str> = "x".repeat(bytes).into();
-        let page = move || {
+        let page = move |path: &str| {
+            if !path.starts_with("/metrics") {
+                return Page::plain(404, "none\n");
+            }
             count.fetch_add(1, Ordering::Relaxed);
             Page {
                 text: text.clone(),
                 ..Page::plain(200, "")
             }
         };
-        let server = Server::new(vec![listener], "/metrics", limits, page).unwrap();
+        let server = Server::new(vec![listener], limits, page).unwrap();
         thread::spawn(move || server.serve());
         (address, made)
     }
@@ -397,14 +400,13 @@ mod tests {
     fn the_page_is_there_and_nothing_else() {
         let (address, made) = start(4, LONG, 5);
         let page = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\
-                    Content-Length: 5\r\nConnection: close\r\n\r\nxxxxx";
+                    Content-Length: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\nxxxxx";
         assert_eq!(answer(address, GET), page);
         assert!(answer(address, b"GET /metrics?a=b HTTP/1.0\r\n\r\n").ends_with("xxxxx"));
         assert_eq!(made.load(Ordering::Relaxed), 2);
         for (wrong, status) in [
             (&b"GET / HTTP/1.1\r\n\r\n"[..], 404),
-            (b"GET /metrics2 HTTP/1.1\r\n\r\n", 404),
-            (b"POST /metrics HTTP/1.1\r\n\r\n", 404),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", 405),
             (b"rubbish\r\n\r\n", 400),
             (b"\x16\x03\x01\x02\x00\x01", 400),
         ] {

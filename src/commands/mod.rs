@@ -15,3 +15,4 @@ pub mod task_table;
 pub mod top;
 pub mod trace_files;
 pub mod trace_page;
+mod trace_server;

@@ -14,6 +14,6 @@ pub enum Failed {
     #[error("cannot write")]
     Write(#[from] io::Error),
     /// With how many events there are, and how many there may be.
-    #[error("it has {0} events, and a page holds {1} at most: record fewer CPUs or events, or take `export --perfetto`")]
+    #[error("it has {0} events, and a page holds {1} at most: `view --serve` shows any number")]
     TooMany(u64, u64),
 }

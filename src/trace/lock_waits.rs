@@ -36,7 +36,7 @@ pub enum Change {
 }
 
 /// The waits that there are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Locks {
     /// By PID: which lock, and since when.
     waits: HashMap<u32, (u32, u64)>,

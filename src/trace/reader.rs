@@ -22,6 +22,9 @@ pub enum Error {
     /// Shorter than its head.
     #[error("it ends within its head: nothing was recorded")]
     NoHead,
+    /// The recorder did not come to its end.
+    #[error("it has no end: what recorded it was ended before")]
+    NoEnd,
     /// Where, in bytes from its begin, and what is wrong.
     #[error("it is damaged at byte {0}: {1}")]
     Damaged(u64, String),
@@ -42,8 +45,18 @@ pub enum Item {
     },
 }
 
+/// A part of what one CPU recorded.
+#[derive(Debug)]
+pub enum Chunk {
+    /// Events, by time.
+    Events(Vec<Event>),
+    /// How many events are missing; 0 if that was said before.
+    Gap(u64),
+}
+
+/// Where it is in the file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub struct Place {
     head: ChunkHead,
     offset: u64,
 }
@@ -60,7 +73,7 @@ pub struct Trace<R> {
     /// Events that found no place as they were recorded.
     pub lost: u64,
     /// By CPU.
-    chunks: Vec<VecDeque<Place>>,
+    chunks: Vec<Vec<Place>>,
 }
 
 impl<R: Read + Seek> Trace<R> {
@@ -102,7 +115,7 @@ impl<R: Read + Seek> Trace<R> {
             end: None,
             events: 0,
             lost: 0,
-            chunks: vec![VecDeque::new(); MAX_CPUS],
+            chunks: vec![Vec::new(); MAX_CPUS],
         };
         while trace.end.is_none() && offset + CHUNK as u64 <= size {
             let mut bytes = [0; CHUNK];
@@ -126,7 +139,7 @@ impl<R: Read + Seek> Trace<R> {
                 }
             }
             if head.content != Content::End {
-                trace.chunks[usize::from(head.cpu)].push_back(place);
+                trace.chunks[usize::from(head.cpu)].push(place);
             }
             offset = next;
         }
@@ -148,7 +161,7 @@ impl<R: Read + Seek> Trace<R> {
     }
 
     /// The chunk's events, by time; an interrupt between two of them may have swapped them.
-    fn unpack(&mut self, place: Place, count: u32) -> Result<VecDeque<Item>, Error> {
+    fn unpack(&mut self, place: Place, count: u32) -> Result<Vec<Event>, Error> {
         let payload = self.payload(place)?;
         let bytes = zstd::bulk::decompress(&payload, CHUNK_EVENTS * Event::BYTES)
             .map_err(|why| Error::Damaged(place.offset, why.to_string()))?;
@@ -162,7 +175,29 @@ impl<R: Read + Seek> Trace<R> {
             return Err(Error::Damaged(place.offset, what.into()));
         }
         events.sort_by_key(|event| event.time);
-        Ok(events.into_iter().map(Item::Event).collect())
+        Ok(events)
+    }
+
+    /// The CPUs of which it has something.
+    pub fn cpus(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..MAX_CPUS as u16).filter(|cpu| !self.chunks[usize::from(*cpu)].is_empty())
+    }
+
+    /// Where what that CPU recorded is, in its order.
+    pub fn of_cpu(&self, cpu: u16) -> Vec<Place> {
+        self.chunks
+            .get(usize::from(cpu))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// What is there.
+    pub fn chunk(&mut self, place: Place) -> Result<Chunk, Error> {
+        match place.head.content {
+            Content::Events(count) => Ok(Chunk::Events(self.unpack(place, count)?)),
+            Content::Gap(lost) => Ok(Chunk::Gap(lost)),
+            Content::End => Ok(Chunk::Gap(0)),
+        }
     }
 
     /// Passes on all that there is, the earliest first.
@@ -170,49 +205,137 @@ impl<R: Read + Seek> Trace<R> {
         mut self,
         mut take: impl FnMut(Item) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut lanes: Vec<Lane> = vec![Lane::default(); MAX_CPUS];
-        let mut next = BinaryHeap::new();
-        for (cpu, lane) in lanes.iter_mut().enumerate() {
-            if self.fill(lane, cpu)? {
-                next.push(Reverse((lane.time(), cpu)));
-            }
-        }
-        while let Some(Reverse((_, cpu))) = next.pop() {
-            let lane = &mut lanes[cpu];
-            if let Some(item) = lane.items.pop_front() {
-                if let Item::Event(event) = item {
-                    lane.last = event.time;
-                }
-                take(item)?;
-            }
-            if self.fill(&mut lanes[cpu], cpu)? {
-                next.push(Reverse((lanes[cpu].time(), cpu)));
-            }
+        let mut replay = self.go_on(&Position::default())?;
+        while let Some(item) = replay.read()? {
+            take(item)?;
         }
         Ok(())
     }
 
-    /// Sees to it that the lane has something, if the CPU has.
-    fn fill(&mut self, lane: &mut Lane, cpu: usize) -> Result<bool, Error> {
-        while lane.items.is_empty() {
-            let Some(place) = self.chunks[cpu].pop_front() else {
-                return Ok(false);
+    /// Reads on from where a replay was.
+    pub fn go_on(&mut self, from: &Position) -> Result<Replay<'_, R>, Error> {
+        let mut replay = Replay {
+            trace: self,
+            lanes: vec![Lane::default(); MAX_CPUS],
+            next: BinaryHeap::new(),
+        };
+        for (cpu, at) in &from.0 {
+            replay.lanes[*cpu].at = *at;
+        }
+        for cpu in 0..MAX_CPUS {
+            replay.find(cpu)?;
+            replay.fill(cpu)?;
+        }
+        Ok(replay)
+    }
+
+    /// Of the last event, ns; 0 if there is none.
+    pub fn last_ns(&mut self) -> Result<u64, Error> {
+        let mut last = 0;
+        for cpu in 0..MAX_CPUS {
+            let events = |place: &Place| match place.head.content {
+                Content::Events(count) if count > 0 => Some((*place, count)),
+                _ => None,
             };
-            let gap = Item::Gap { cpu: cpu as u16 };
-            match place.head.content {
-                Content::Events(count) => {
-                    lane.items = self.unpack(place, count)?;
-                    if std::mem::take(&mut lane.after_gap) {
-                        lane.items.push_front(gap);
-                    }
-                }
-                _ => {
-                    lane.items.push_back(gap);
-                    lane.after_gap = true;
+            if let Some((place, count)) = self.chunks[cpu].iter().rev().find_map(events) {
+                if let Some(event) = self.unpack(place, count)?.last() {
+                    last = last.max(event.time);
                 }
             }
         }
-        Ok(true)
+        Ok(last)
+    }
+}
+
+/// Where a replay is in the chunks of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct At {
+    /// The chunk of which something is in memory, or that comes next.
+    chunk: usize,
+    /// Items of it that were read.
+    read: usize,
+    /// Whether what is missing ends with it.
+    after_gap: bool,
+    /// Of the last event that was read, ns.
+    last: u64,
+}
+
+/// Where a replay is in a trace; by default at its begin.
+#[derive(Clone, Debug, Default)]
+pub struct Position(Vec<(usize, At)>);
+
+/// The items of a trace, the earliest first.
+pub struct Replay<'a, R> {
+    trace: &'a mut Trace<R>,
+    lanes: Vec<Lane>,
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl<R: Read + Seek> Replay<'_, R> {
+    /// What comes next; none at the end.
+    pub fn read(&mut self) -> Result<Option<Item>, Error> {
+        let Some(Reverse((_, cpu))) = self.next.pop() else {
+            return Ok(None);
+        };
+        let lane = &mut self.lanes[cpu];
+        let item = lane.items.pop_front();
+        lane.at.read += 1;
+        if let Some(Item::Event(event)) = item {
+            lane.at.last = event.time;
+        }
+        self.fill(cpu)?;
+        Ok(item)
+    }
+
+    /// Where it is now.
+    pub fn position(&self) -> Position {
+        let has_begun = |(_, at): &(usize, At)| at.chunk > 0 || at.read > 0;
+        let lanes = self.lanes.iter().enumerate();
+        Position(
+            lanes
+                .map(|(cpu, lane)| (cpu, lane.at))
+                .filter(has_begun)
+                .collect(),
+        )
+    }
+
+    /// Sees to it that the lane has what is left of its chunk.
+    fn find(&mut self, cpu: usize) -> Result<(), Error> {
+        let read = self.lanes[cpu].at.read;
+        self.lanes[cpu].items = self.chunk(cpu)?.into_iter().skip(read).collect();
+        Ok(())
+    }
+
+    /// Sees to it that the lane has something, if the CPU has.
+    fn fill(&mut self, cpu: usize) -> Result<(), Error> {
+        while self.lanes[cpu].items.is_empty() {
+            let Some(place) = self.trace.chunks[cpu].get(self.lanes[cpu].at.chunk) else {
+                return Ok(());
+            };
+            let at = &mut self.lanes[cpu].at;
+            (at.chunk, at.read) = (at.chunk + 1, 0);
+            at.after_gap = !matches!(place.head.content, Content::Events(_));
+            self.find(cpu)?;
+        }
+        self.next.push(Reverse((self.lanes[cpu].time(), cpu)));
+        Ok(())
+    }
+
+    /// All items of the lane's chunk; none behind the last one.
+    fn chunk(&mut self, cpu: usize) -> Result<VecDeque<Item>, Error> {
+        let at = self.lanes[cpu].at;
+        let Some(place) = self.trace.chunks[cpu].get(at.chunk).copied() else {
+            return Ok(VecDeque::new());
+        };
+        let gap = Item::Gap { cpu: cpu as u16 };
+        let Chunk::Events(events) = self.trace.chunk(place)? else {
+            return Ok(VecDeque::from([gap]));
+        };
+        let mut items: VecDeque<Item> = events.into_iter().map(Item::Event).collect();
+        if at.after_gap {
+            items.push_front(gap);
+        }
+        Ok(items)
     }
 }
 
@@ -220,9 +343,7 @@ impl<R: Read + Seek> Trace<R> {
 #[derive(Clone, Default)]
 struct Lane {
     items: VecDeque<Item>,
-    /// Of its last event, ns.
-    last: u64,
-    after_gap: bool,
+    at: At,
 }
 
 impl Lane {
@@ -232,7 +353,7 @@ impl Lane {
             Item::Event(event) => Some(event.time),
             Item::Gap { .. } => None,
         });
-        events.next().unwrap_or(self.last)
+        events.next().unwrap_or(self.at.last)
     }
 }
 

@@ -159,6 +159,43 @@ fn whatever_bytes_there_are_there_is_an_answer() {
 }
 
 #[test]
+fn from_wherever_a_replay_was_the_rest_is_the_same() {
+    let any_chunk = (0..3u16, vec(0..50u64, 0..4), 0..3u8);
+    for_a_while(vec(any_chunk, 0..20), |chunks| {
+        let bytes = file(|writer| {
+            for (cpu, times, gap) in chunks {
+                if gap == 0 {
+                    writer.gap(cpu, 1).unwrap();
+                }
+                let event = |time: &u64| event(*time, cpu, Kind::Exit, 1, 0);
+                writer
+                    .events(cpu, &times.iter().map(event).collect::<Vec<_>>())
+                    .unwrap();
+            }
+        });
+        let all = replay(&bytes).unwrap();
+        let mut trace = Trace::open(Cursor::new(&bytes)).unwrap();
+        let mut position = Position::default();
+        for number in 0..=all.len() {
+            let mut replay = trace.go_on(&position).unwrap();
+            prop_assert_eq!(replay.read().unwrap(), all.get(number).copied());
+            position = replay.position();
+            let mut rest = Vec::new();
+            while let Some(item) = replay.read().unwrap() {
+                rest.push(item);
+            }
+            prop_assert_eq!(&rest[..], all.get(number + 1..).unwrap_or(&[]));
+        }
+        let times = all.iter().filter_map(|item| match item {
+            Item::Event(event) => Some(event.time),
+            Item::Gap { .. } => None,
+        });
+        prop_assert!(trace.last_ns().unwrap() <= times.clone().max().unwrap_or(0));
+        Ok(())
+    });
+}
+
+#[test]
 fn whatever_events_there_are_there_is_a_picture() {
     let any_event = (0..50u64, 0..3u16, 0..14u16, 0..4u32, any::<u32>(), 0..4u32);
     for_a_while(vec(any_event, 0..200), |events| {

@@ -12,7 +12,7 @@ pub const MAX_PID: u32 = 1 << 22;
 const PART: usize = 8;
 
 /// Names by PID.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names(HashMap<u32, Vec<u8>>);
 
 impl Names {
@@ -20,6 +20,11 @@ impl Names {
     pub fn new(head: &Head) -> Self {
         let name = |task: &super::format::Task| (task.pid, task.name.raw().as_bytes().to_vec());
         Self(head.tasks.iter().map(name).collect())
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.0.len()
     }
 
     /// As others chose it; empty if it is not known.

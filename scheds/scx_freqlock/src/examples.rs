@@ -261,10 +261,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "scx_freqlock-view",
-        &[(
-            "scx_freqlock view make.trace -o make.html",
-            "A page for a browser, with all that was recorded.",
-        )],
+        &[
+            (
+                "scx_freqlock view make.trace -o make.html",
+                "A page for a browser, with all that was recorded.",
+            ),
+            (
+                "scx_freqlock view --serve make.trace",
+                "The same for a trace of any length: a server gives the events in sight.",
+            ),
+        ],
     ),
     (
         "scx_freqlock-cost",

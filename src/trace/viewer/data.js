@@ -31,10 +31,14 @@ const showPlace = (ns, width) => {
 
 const showSpeed = (speed) => (speed === NO_SPEED ? "speed not known" : `${Math.round((100 * speed) / data.full)}% of full speed`);
 
-async function unpack(id) {
-  const node = element(id);
-  const text = node.textContent;
+// What an element has, which is not needed any more then.
+function taken(id) {
+  const node = element(id), text = node.textContent;
   node.remove();
+  return text;
+}
+
+async function unpack(text) {
   let packed;
   if (Uint8Array.fromBase64) {
     packed = Uint8Array.fromBase64(text);
@@ -81,11 +85,15 @@ function above(column, value) {
 
 // Levels of detail, the narrowest first; each has columns of all CPUs.
 const levels = [];
-const lanes = data.cpus.map((cpu) => ({ cpu, isLoaded: false }));
+// CPUs, with the events between two times that are here.
+const lanes = data.cpus.map((cpu) => ({ cpu, from: 0, to: -1 }));
+
+const isHere = (lane, from, to) => lane.from <= from && to <= lane.to;
+const areHere = (from, to) => lanes.every((lane) => isHere(lane, from, to));
 
 async function loadLevels() {
   const count = data.levels.reduce((sum, level) => sum + level.tiles * lanes.length, 0);
-  const take = columns(await unpack("tiles"));
+  const take = columns(await unpack(taken("tiles")));
   const task = take(Uint32Array, count), events = take(Uint16Array, count);
   const [busy, mean, low, high, queue, locked] = [0, 1, 2, 3, 4, 5].map(() => take(Uint8Array, count));
   let from = 0;
@@ -100,14 +108,15 @@ async function loadLevels() {
 
 const speedByte = (speed) => (speed === null ? NO_SPEED : Math.floor((Math.min(1024, Math.floor(speed)) * data.full) / 1024));
 
-async function loadLane(number) {
-  const lane = lanes[number], { cpu } = lane;
-  const take = columns(await unpack(`lane-${number}`));
+// Takes the events of a CPU between two times.
+async function loadLane(number, cpu, packed, from, to) {
+  const lane = lanes[number];
+  const take = columns(await unpack(packed));
   const differences = take(Uint32Array, cpu.events);
   const [task, low, high] = [0, 1, 2].map(() => take(Uint32Array, cpu.events));
   const queueDifferences = take(Uint32Array, cpu.queue);
   const lockedDifferences = take(Uint32Array, cpu.locked);
-  Object.assign(lane, { task, low, high });
+  Object.assign(lane, { task, low, high, from, to });
   lane.waiting = take(Uint16Array, cpu.queue);
   lane.locked = take(Uint16Array, cpu.locked);
   lane.kind = take(Uint8Array, cpu.events);
@@ -117,6 +126,7 @@ async function loadLane(number) {
   // What runs from when on, and how fast.
   const start = new Float64Array(cpu.events + 1), running = new Uint32Array(cpu.events + 1), speed = new Uint8Array(cpu.events + 1);
   let spans = 1;
+  start[0] = cpu.from;
   running[0] = cpu.running;
   speed[0] = speedByte(cpu.speed);
   for (let at = 0; at < cpu.events; at++) {
@@ -136,7 +146,6 @@ async function loadLane(number) {
   lane.start = start.subarray(0, spans);
   lane.running = running.subarray(0, spans);
   lane.speed = speed.subarray(0, spans);
-  lane.isLoaded = true;
 }
 
 // What a CPU did between two times: from the events where these are few, else from tiles.
@@ -151,11 +160,11 @@ function sums(number, from, to) {
     }
     found.queue = Math.max(found.queue, queue);
   };
-  if (lane.isLoaded) {
+  if (isHere(lane, from, to)) {
     const first = above(lane.start, from) - 1, last = above(lane.start, to);
     if (last - first < 20000) {
       for (let at = first; at < last; at++) {
-        const end = at + 1 < lane.start.length ? lane.start[at + 1] : data.span;
+        const end = at + 1 < lane.start.length ? lane.start[at + 1] : lane.to;
         const ns = Math.min(end, to) - Math.max(lane.start[at], from);
         if (ns > 0) add(ns, lane.running[at] > UNKNOWN ? 1 : 0, lane.speed[at], 0);
       }
@@ -170,6 +179,18 @@ function sums(number, from, to) {
   for (let tile = Math.floor(from / level.width); tile < level.tiles && tile * level.width < to; tile++) {
     const ns = Math.min((tile + 1) * level.width, to, data.span) - Math.max(tile * level.width, from);
     if (ns > 0) add(ns, level.busy[base + tile] / 255, level.mean[base + tile], level.queue[base + tile]);
+  }
+  return found;
+}
+
+// Events between two times, by tiles: no less than there are.
+function eventsNear(from, to) {
+  const [level] = levels;
+  let found = 0;
+  for (let number = 0; number < lanes.length; number++) {
+    const first = number * level.tiles + Math.floor(from / level.width);
+    const last = number * level.tiles + Math.min(level.tiles - 1, Math.floor(to / level.width));
+    for (let tile = first; tile <= last; tile++) found += level.events[tile];
   }
   return found;
 }

@@ -105,7 +105,7 @@ function paintEvents(row, lane, from, nsPerPixel, paint) {
     }
     let longest = -1, busy = 0, fast = 0, known = 0;
     for (;;) {
-      const until = span + 1 < start.length ? start[span + 1] : data.span;
+      const until = span + 1 < start.length ? start[span + 1] : lane.to;
       const ns = Math.min(until, end) - Math.max(start[span], begin);
       if (ns > longest) {
         longest = ns;
@@ -133,13 +133,13 @@ const LABEL = 34;
 
 // Names of those that run and signs of what happens, where there is room for them.
 function label(canvas, lane, top, height, from, nsPerPixel, width) {
-  if (!lane.isLoaded || height < 11) return;
+  if (height < 11) return;
   const last = above(lane.start, from + width * nsPerPixel);
   const first = Math.max(0, above(lane.start, from) - 1);
   canvas.fillStyle = "#000";
   if (last - first < width) {
     for (let span = first; span < last; span++) {
-      const until = span + 1 < lane.start.length ? lane.start[span + 1] : data.span;
+      const until = span + 1 < lane.start.length ? lane.start[span + 1] : lane.to;
       const left = Math.max(0, (lane.start[span] - from) / nsPerPixel);
       const room = Math.min(width, (until - from) / nsPerPixel) - left;
       if (room < LABEL || lane.running[span] === IDLE) continue;

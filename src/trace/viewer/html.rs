@@ -17,14 +17,16 @@ use std::io::{self, Write};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-/// In the order in which they use each other.
-const SCRIPTS: [&str; 5] = [
+/// In the order in which they use each other; before the last one, where events come from.
+const SCRIPTS: [&str; 4] = [
     include_str!("data.js"),
     include_str!("query.js"),
     include_str!("locks.js"),
     include_str!("draw.js"),
-    include_str!("page.js"),
 ];
+const PAGE_SCRIPT: &str = include_str!("page.js");
+const WHOLE: &str = include_str!("whole.js");
+const PARTS: &str = include_str!("parts.js");
 /// What each page can show, the first one to begin with.
 const VIEWS: [&str; 5] = [
     include_str!("views/frequency.json"),
@@ -108,7 +110,9 @@ impl About {
 #[derive(Serialize)]
 struct CpuData {
     id: u16,
-    /// Index of the task that ran as it began.
+    /// What is said is so from then on, ns since the trace began.
+    from: u64,
+    /// Index of the task that ran then.
     running: u32,
     /// Of 1024; none if it is not known.
     speed: Option<u16>,
@@ -141,6 +145,18 @@ struct Data<'a> {
     tasks: Vec<(u32, String)>,
     levels: Vec<LevelData>,
     views: Vec<View>,
+    /// Events that the server gives at a time; none where all are in the page.
+    most: Option<u64>,
+}
+
+/// Events of a part of the trace, by CPU.
+#[derive(Serialize)]
+struct Part {
+    from: u64,
+    to: u64,
+    cpus: Vec<CpuData>,
+    /// Packed columns.
+    lanes: Vec<String>,
 }
 
 /// Differences of times, which grow, in 32 bits; and where they are more.
@@ -209,11 +225,15 @@ impl Columns {
         self.0.extend(bytes);
     }
 
-    /// As an element of the page.
-    fn write(&self, id: &str, to: &mut impl Write) -> io::Result<()> {
+    fn packed(&self) -> io::Result<String> {
         let mut packer = DeflateEncoder::new(Vec::new(), Compression::new(3));
         packer.write_all(&self.0)?;
-        let packed = base64(&packer.finish()?);
+        Ok(base64(&packer.finish()?))
+    }
+
+    /// As an element of the page.
+    fn write(&self, id: &str, to: &mut impl Write) -> io::Result<()> {
+        let packed = self.packed()?;
         writeln!(
             to,
             "<script type=\"text/plain\" id=\"{id}\">{packed}</script>"
@@ -226,8 +246,9 @@ fn cpu_data(lane: &Lane) -> CpuData {
     let capacity = f64::from(lane.cpu.capacity.unwrap_or(FULL.into()));
     CpuData {
         id: lane.cpu.id,
+        from: lane.from,
         running: lane.running,
-        speed: lane.speed(lane.cpu.khz),
+        speed: lane.first_speed,
         per_khz: known.map(|max| capacity / f64::from(max)),
         events: lane.events.time.len(),
         queue: lane.queue.len(),
@@ -252,7 +273,7 @@ fn write_levels(levels: &[Level], to: &mut impl Write) -> io::Result<()> {
     columns.write("tiles", to)
 }
 
-fn write_lane(lane: &Lane, number: usize, to: &mut impl Write) -> io::Result<()> {
+fn lane_columns(lane: &Lane) -> Columns {
     let events = &lane.events;
     let mut columns = Columns::default();
     columns.words(differences(events.time.iter().copied()).0);
@@ -264,19 +285,31 @@ fn write_lane(lane: &Lane, number: usize, to: &mut impl Write) -> io::Result<()>
     columns.halves(lane.queue.iter().map(|(_, waiting)| *waiting));
     columns.halves(lane.locked.iter().map(|(_, state)| *state));
     columns.bytes(events.kind.iter().copied());
-    columns.write(&format!("lane-{number}"), to)
+    columns
+}
+
+/// What the server gives for a part of the trace.
+pub fn part(lanes: &Lanes, from: u64, to: u64) -> io::Result<String> {
+    let packed = |lane: &Lane| lane_columns(lane).packed();
+    json(&Part {
+        from,
+        to,
+        cpus: lanes.lanes.values().map(cpu_data).collect(),
+        lanes: lanes.lanes.values().map(packed).collect::<Result<_, _>>()?,
+    })
 }
 
 fn digest(text: &str) -> String {
     base64(&Sha256::digest(text))
 }
 
-/// The page, piece by piece.
+/// The page, piece by piece; with `most` without events, for a server that gives so many.
 pub fn write(
     about: &About,
     lanes: &Lanes,
     levels: &[Level],
     views: &[View],
+    most: Option<u64>,
     to: &mut impl Write,
 ) -> io::Result<()> {
     let name = |kind: &Kind| kind.name();
@@ -287,7 +320,7 @@ pub fn write(
         full: byte(Some(FULL)).into(),
         kinds: Kind::value_variants().iter().map(name).collect(),
         cpus: lanes.lanes.values().map(cpu_data).collect(),
-        tasks: (lanes.tasks.iter())
+        tasks: (lanes.tasks.list.iter())
             .map(|(pid, name)| (*pid, name.to_string()))
             .collect(),
         levels: (levels.iter())
@@ -297,10 +330,17 @@ pub fn write(
             })
             .collect(),
         views: all_views(views)?,
+        most,
     };
-    let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.concat());
+    let (source, server) = match most {
+        Some(_) => (PARTS, " connect-src 'self';"),
+        None => (WHOLE, ""),
+    };
+    let script = SCRIPTS.concat();
+    let script = format!("\"use strict\";\n(() => {{\n{script}{source}{PAGE_SCRIPT}}})();\n");
     let mut rest = PAGE;
     for (mark, text) in [
+        ("@SERVER@", server.into()),
         ("@SCRIPT-DIGEST@", digest(&script)),
         ("@STYLE-DIGEST@", digest(STYLE)),
         ("@STYLE@", STYLE.into()),
@@ -315,7 +355,9 @@ pub fn write(
     to.write_all(before.as_bytes())?;
     write_levels(levels, to)?;
     for (number, lane) in lanes.lanes.values().enumerate() {
-        write_lane(lane, number, to)?;
+        if most.is_none() {
+            lane_columns(lane).write(&format!("lane-{number}"), to)?;
+        }
     }
     let (before, after) = after.split_once("@SCRIPT@").unwrap_or((after, ""));
     to.write_all(before.as_bytes())?;

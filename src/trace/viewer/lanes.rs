@@ -25,7 +25,7 @@ const LONGEST: u64 = 1 << 53;
 pub const FULL: u16 = 1024;
 
 /// The events of one CPU, each a row of these columns, by time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Columns {
     /// ns since the trace began.
     pub time: Vec<u64>,
@@ -47,13 +47,17 @@ fn step(steps: &mut Vec<(u64, u16)>, time: u64, value: u16) {
     }
 }
 
-/// One CPU.
-#[derive(Debug, Default)]
+/// One CPU, from a time on.
+#[derive(Clone, Debug, Default)]
 pub struct Lane {
     /// As it was described.
     pub cpu: Cpu,
-    /// Index of who ran as it began.
+    /// ns since the trace began.
+    pub from: u64,
+    /// Index of who ran then.
     pub running: u32,
+    /// Its speed then; none if it is not known.
+    pub first_speed: Option<u16>,
     /// What happened there; changes of its frequency, wherever they were recorded.
     pub events: Columns,
     /// How many runnable tasks wait there from a time on.
@@ -68,7 +72,7 @@ impl Lane {
     fn push(&mut self, time: u64, kind: u8, task: u32, low: u32, high: u32) {
         let events = &mut self.events;
         // An interrupt between two events may have swapped their times.
-        let time = time.max(events.time.last().copied().unwrap_or(0));
+        let time = time.max(events.time.last().copied().unwrap_or(self.from));
         events.time.push(time);
         events.kind.push(kind);
         events.task.push(task);
@@ -99,10 +103,14 @@ impl Lane {
         known.then(|| self.cpu.speed(khz).min(FULL.into()) as u16)
     }
 
-    /// What runs from when to when, and how fast, without anything between.
-    pub fn spans(&self, end: u64, mut take: impl FnMut(u64, u64, u32, Option<u16>)) {
-        let (mut from, mut running) = (0, self.running);
-        let mut speed = self.speed(self.cpu.khz);
+    /// What runs from when to when, and how fast, without anything between. What runs at the
+    /// end, and how fast.
+    pub fn spans(
+        &self,
+        end: u64,
+        mut take: impl FnMut(u64, u64, u32, Option<u16>),
+    ) -> (u32, Option<u16>) {
+        let (mut from, mut running, mut speed) = (self.from, self.running, self.first_speed);
         for at in 0..self.events.time.len() {
             let next = match self.events.kind[at] {
                 GAP => (UNKNOWN, speed),
@@ -128,23 +136,63 @@ impl Lane {
         if end > from {
             take(from, end, running, speed);
         }
+        (running, speed)
+    }
+
+    /// Forgets what was before, but not what it led to.
+    fn cut(&mut self, now: u64) {
+        (self.running, self.first_speed) = self.spans(now, |_, _, _, _| ());
+        self.from = now;
+        self.events = Columns::default();
+        for steps in [&mut self.queue, &mut self.locked] {
+            if let Some((_, value)) = steps.pop() {
+                *steps = vec![(now, value)];
+            }
+        }
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Waits(u16),
     Runs,
     Other,
 }
 
+/// PIDs with names: one for each name that a task had.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    /// By index.
+    pub list: Vec<(u32, Foreign)>,
+    indices: HashMap<(u32, String), u32>,
+}
+
+impl Tasks {
+    /// [`IDLE`] and [`UNKNOWN`].
+    fn new() -> Self {
+        Self {
+            list: vec![(0, "idle".into()), (0, "unknown".into())],
+            indices: HashMap::new(),
+        }
+    }
+
+    fn index(&mut self, pid: u32, name: String) -> u32 {
+        let list = &mut self.list;
+        let index = |(pid, name): &(u32, String)| {
+            list.push((*pid, name.as_str().into()));
+            list.len() as u32 - 1
+        };
+        *self.indices.entry((pid, name)).or_insert_with_key(index)
+    }
+}
+
 /// A trace by CPU.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lanes {
     /// By id.
     pub lanes: BTreeMap<u16, Lane>,
-    /// PID and name by index: one for each name that a task had.
-    pub tasks: Vec<(u32, Foreign)>,
+    /// All that there were so far.
+    pub tasks: Tasks,
     /// When it began, ns of its clock.
     pub begin: u64,
     /// How long it is, ns.
@@ -154,24 +202,27 @@ pub struct Lanes {
 }
 
 /// Makes them.
+#[derive(Clone, Debug)]
 pub struct Builder {
-    lanes: Lanes,
+    /// As far as they are known.
+    pub lanes: Lanes,
+    /// Time of the latest event so far, ns since the trace began.
+    pub now: u64,
     names: Names,
     indices: HashMap<u32, u32>,
-    all: HashMap<(u32, String), u32>,
     states: HashMap<u32, State>,
     locks: Locks,
     has_begun: bool,
-    now: u64,
+    /// Up to when all is forgotten.
+    from: u64,
 }
 
 impl Builder {
     /// Of a trace with this head.
     pub fn new(head: &Head) -> Self {
-        let tasks = vec![(0, "idle".into()), (0, "unknown".into())];
         let lanes = Lanes {
             lanes: BTreeMap::new(),
-            tasks,
+            tasks: Tasks::new(),
             begin: head.begin_ns,
             span: 0,
             count: 0,
@@ -180,24 +231,25 @@ impl Builder {
             lanes,
             names: Names::new(head),
             indices: HashMap::from([(0, IDLE)]),
-            all: HashMap::new(),
             states: HashMap::new(),
             locks: Locks::default(),
             // A flight recorder's first event came long after it began.
             has_begun: !head.overwrite,
             now: 0,
+            from: 0,
         };
         for cpu in &head.cpus {
             let running = match cpu.running.filter(|_| !head.overwrite) {
                 Some(pid) if pid < MAX_PID => this.index(pid),
                 _ => UNKNOWN,
             };
-            let lane = Lane {
+            let mut lane = Lane {
                 cpu: cpu.clone(),
                 running,
-                running_pid: this.lanes.tasks[running as usize].0,
+                running_pid: this.lanes.tasks.list[running as usize].0,
                 ..Lane::default()
             };
+            lane.first_speed = lane.speed(cpu.khz);
             this.lanes.lanes.insert(cpu.id, lane);
         }
         this
@@ -209,18 +261,15 @@ impl Builder {
             return *index;
         }
         let name = self.names.of(pid).into_owned();
-        let tasks = &mut self.lanes.tasks;
-        let key = (pid, name);
-        let index = *self.all.entry(key).or_insert_with_key(|(pid, name)| {
-            tasks.push((*pid, name.as_str().into()));
-            tasks.len() as u32 - 1
-        });
+        let index = self.lanes.tasks.index(pid, name);
         self.indices.insert(pid, index);
         index
     }
 
     fn lane(&mut self, id: u16) -> &mut Lane {
+        let from = self.from;
         self.lanes.lanes.entry(id).or_insert_with(|| Lane {
+            from,
             cpu: Cpu {
                 id,
                 ..Cpu::default()
@@ -228,6 +277,29 @@ impl Builder {
             running: UNKNOWN,
             ..Lane::default()
         })
+    }
+
+    /// When that is, ns since the trace began.
+    pub fn time(&self, item: &Item) -> u64 {
+        match item {
+            Item::Event(event) if self.has_begun => {
+                event.time.saturating_sub(self.lanes.begin).min(LONGEST)
+            }
+            _ => self.now,
+        }
+    }
+
+    /// Forgets the events so far, but not what they led to.
+    pub fn cut(&mut self) {
+        self.from = self.now;
+        for lane in self.lanes.lanes.values_mut() {
+            lane.cut(self.now);
+        }
+    }
+
+    /// What it remembers of tasks: entries.
+    pub fn size(&self) -> usize {
+        self.names.size() + self.indices.len() + self.states.len()
     }
 
     /// Takes what comes next.
@@ -242,7 +314,7 @@ impl Builder {
             self.lanes.begin = event.time;
         }
         self.lanes.count += 1;
-        let time = event.time.saturating_sub(self.lanes.begin).min(LONGEST);
+        let time = self.time(&item);
         self.now = self.now.max(time);
         if self.names.take(&event) {
             self.indices.remove(&event.pid);
@@ -335,10 +407,15 @@ impl Builder {
         }
     }
 
+    /// How long the trace is, ns, if it ends then by its clock, or has ended before.
+    pub fn span(&self, end_ns: u64) -> u64 {
+        let end = end_ns.saturating_sub(self.lanes.begin).min(LONGEST);
+        self.now.max(end).max(1)
+    }
+
     /// All of them; `end_ns` is that of the trace's clock, 0 if it is not known.
     pub fn finish(mut self, end_ns: u64) -> Lanes {
-        let end = end_ns.saturating_sub(self.lanes.begin).min(LONGEST);
-        self.lanes.span = self.now.max(end).max(1);
+        self.lanes.span = self.span(end_ns);
         self.lanes
     }
 }

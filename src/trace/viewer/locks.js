@@ -19,13 +19,14 @@ function runsNext(pid, time) {
   return best;
 }
 
-// All waits, once all events are there.
+// All waits, of the events that are here.
 function findWaits() {
   const all = [];
+  waits.length = 0;
   const wanted = new Uint8Array(256);
   for (const kind of ["lock-wait", "lock-hold", "handoff", "lock-left"].map((name) => KIND[name]).concat(GAP)) wanted[kind] = 1;
   lanes.forEach((lane, number) => {
-    for (let at = 0; at < lane.kind.length; at++) {
+    for (let at = 0; at < (lane.kind?.length ?? 0); at++) {
       if (wanted[lane.kind[at]]) all.push({ lane: number, at, time: lane.time[at] });
     }
   });
@@ -38,7 +39,7 @@ function findWaits() {
       open.clear();
       holders.clear();
     } else if (kind === "lock-wait") {
-      const wait = { task, pid, lock, from: time, to: data.span, lane: number, holders: [], given: null };
+      const wait = { task, pid, lock, from: time, to: lane.to, lane: number, holders: [], given: null };
       if (holders.has(lock)) wait.holders.push({ from: time, task: holders.get(lock) });
       open.set(pid, wait);
       waits.push(wait);

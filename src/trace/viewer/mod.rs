@@ -4,11 +4,13 @@
 //! - `lanes`: the events by CPU, as columns.
 //! - `tiles`: levels of detail, for where there are too many events to be drawn.
 //! - `html`: both and the names, packed, in a page.
+//! - `parts`: a page of all of a long trace, and the events of parts of it, for a server.
 //! - page.html, page.css and the scripts are what is the same in each page; views/ has what
 //!   the page can show, as data.
 
 mod html;
 mod lanes;
+mod parts;
 mod tiles;
 
 use super::reader::{Error, Trace};
@@ -17,6 +19,7 @@ use lanes::Builder;
 use std::io::{Read, Seek, Write};
 
 pub use html::View;
+pub use parts::{Parts, Sizes};
 
 /// What a browser can hold: some 40 bytes an event.
 const MOST_EVENTS: u64 = 20_000_000;
@@ -48,7 +51,7 @@ pub fn write<R: Read + Seek>(
     })?;
     let lanes = builder.finish(end_ns);
     let levels = tiles::levels(&lanes);
-    html::write(&about, &lanes, &levels, views, to)?;
+    html::write(&about, &lanes, &levels, views, None, to)?;
     Ok(Written {
         events: lanes.count,
         cpus: lanes.lanes.len(),

@@ -29,7 +29,7 @@ function draw() {
   const image = canvas.createImageData(columns, rowPixels);
   const pixels = new Uint32Array(image.data.buffer);
   lanes.forEach((lane, number) => {
-    if (level || !lane.isLoaded) paintTiles(row, number, level ?? levels[0], sight.from, each, paint);
+    if (level || !isHere(lane, sight.from, sight.to)) paintTiles(row, number, level ?? levels[0], sight.from, each, paint);
     else paintEvents(row, lane, sight.from, each, paint);
     for (let line = 0; line < rowPixels; line++) pixels.set(row, line * columns);
     canvas.putImageData(image, left, Math.round((AXIS + number * rowHeight()) * ratio));
@@ -41,7 +41,7 @@ function draw() {
     const top = AXIS + number * rowHeight();
     canvas.fillStyle = number === sight.row ? "#1d4ed8" : "#1c2026";
     if (rowHeight() > 9 || number % 4 === 0) canvas.fillText(`CPU ${lane.cpu.id}`, 4, top + rowHeight() / 2);
-    if (!level) label(canvas, lane, top, rowHeight() - 1, sight.from, nsPerPixel(), width());
+    if (!level && isHere(lane, sight.from, sight.to)) label(canvas, lane, top, rowHeight() - 1, sight.from, nsPerPixel(), width());
   });
   canvas.save();
   canvas.beginPath();
@@ -144,6 +144,7 @@ function say() {
     });
     element("cpus").replaceChildren(...rows);
     plot.setAttribute("aria-label", `CPUs over time, coloured by ${sight.view.title.toLowerCase()}`);
+    sightSettled();
   }, 150);
 }
 
@@ -194,7 +195,7 @@ const ABOUT = {
 function describe(number, time) {
   const lane = lanes[number], each = nsPerPixel(), level = levelOf(each);
   const lines = [`CPU ${lane.cpu.id} at ${showPlace(time, sight.to - sight.from)}`];
-  if (level || !lane.isLoaded) {
+  if (level || !isHere(lane, sight.from, sight.to)) {
     const { width: ns, ...tiles } = level ?? levels[0];
     const at = number * tiles.tiles + Math.min(tiles.tiles - 1, Math.floor(time / ns));
     lines.push(`most of ${showTime(ns)}: ${taskName(tiles.task[at])}`, `${Math.round(tiles.busy[at] / 2.55)}% busy, ${plural(tiles.events[at], "event")}`);
@@ -207,7 +208,7 @@ function describe(number, time) {
   let [first, end] = [span, span + 1];
   while (first > 0 && lane.running[first - 1] === lane.running[span]) first--;
   while (end < lane.start.length && lane.running[end] === lane.running[span]) end++;
-  const until = end < lane.start.length ? lane.start[end] : data.span;
+  const until = end < lane.start.length ? lane.start[end] : lane.to;
   lines.push(`${taskName(lane.running[span])} for ${showTime(until - lane.start[first])}`);
   lines.push(showSpeed(lane.speed[span]), `${queue < 0 ? 0 : lane.waiting[queue]} wait`, ...chainsAt(number, time));
   const last = above(lane.time, time + 4 * each);
@@ -229,19 +230,22 @@ function hover(event) {
   tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
 }
 
-// Where a task ran, by its PID: under all of its names.
+// Who runs there at that time.
 function follow(number, time) {
   const lane = lanes[number];
-  if (!lane?.isLoaded) return;
-  const task = lane.running[Math.max(0, above(lane.start, time) - 1)];
+  if (lane && isHere(lane, time, time)) followTask(lane.running[Math.max(0, above(lane.start, time) - 1)]);
+}
+
+// Where a task ran, by its PID: under all of its names.
+function followTask(task) {
   chosen.follow = null;
   if (task > UNKNOWN) {
     const pid = data.tasks[task][0], runs = [];
     const is = Uint8Array.from(data.tasks, ([one], at) => (at > UNKNOWN && one === pid ? 1 : 0));
-    lanes.forEach(({ running, start }, on) => {
+    lanes.forEach(({ running, start, to: end }, on) => {
       for (let span = 0; span < start.length; span++) {
         if (is[running[span]] !== 1) continue;
-        const to = span + 1 < start.length ? start[span + 1] : data.span;
+        const to = span + 1 < start.length ? start[span + 1] : end;
         const last = runs.at(-1);
         if (last?.lane === on && last.to === start[span]) last.to = to;
         else runs.push({ lane: on, from: start[span], to });
@@ -251,9 +255,9 @@ function follow(number, time) {
     const ns = runs.reduce((sum, run) => sum + run.to - run.from, 0);
     const moves = runs.filter((run, at) => at > 0 && runs[at - 1].lane !== run.lane).length;
     const cpus = [...new Set(runs.map((run) => lanes[run.lane].cpu.id))].sort((a, b) => a - b);
-    chosen.follow = { runs };
+    chosen.follow = { task, runs };
     element("follow").textContent = `Following ${taskName(task)}: ran ${showTime(ns)} in ${plural(runs.length, "run")}, ` +
-      `went to another CPU ${plural(moves, "time")}; CPUs ${cpus.join(", ")}.`;
+      `went to another CPU ${plural(moves, "time")}; CPUs ${cpus.join(", ")}${WHERE}.`;
   } else {
     element("follow").textContent = "";
   }
@@ -267,14 +271,16 @@ function mark(time) {
   let text = `A point at ${showPlace(a, sight.to - sight.from)}: set another one for the time between.`;
   if (b !== undefined) {
     const counts = new Map();
-    for (const lane of lanes.filter((one) => one.isLoaded)) {
+    for (const lane of lanes.filter((one) => isHere(one, a, b))) {
       for (let at = above(lane.time, a - 1e-9), last = above(lane.time, b); at < last; at++) {
         counts.set(lane.kind[at], (counts.get(lane.kind[at]) ?? 0) + 1);
       }
     }
     const all = [...counts.values()].reduce((sum, one) => sum + one, 0);
     const each = [...counts].sort((one, other) => other[1] - one[1]).map(([kind, count]) => `${kindName(kind)} ${count}`);
-    text = `Between the points: ${showTime(b - a)}, ${plural(all, "event")}${each.length ? `: ${each.join(", ")}` : ""}.`;
+    text = areHere(a, b)
+      ? `Between the points: ${showTime(b - a)}, ${plural(all, "event")}${each.length ? `: ${each.join(", ")}` : ""}.`
+      : `Between the points: ${showTime(b - a)}, some ${plural(eventsNear(a, b), "event")}.`;
   }
   element("marks").textContent = text;
   redraw();
@@ -294,11 +300,11 @@ async function find() {
   if (!input.value.trim()) return tell("", false);
   try {
     const test = parseQuery(input.value);
-    if (!lanes.every((lane) => lane.isLoaded)) return tell("events are still being unpacked", false);
+    if (lanes.some((lane) => lane.to < lane.from)) return tell(NOT_HERE, false);
     const hits = await search(test, () => number !== asked);
     if (!hits) return undefined;
     chosen.hits = hits;
-    tell(`${plural(hits.reduce((sum, one) => sum + one.length, 0), "event")}`, false);
+    tell(`${plural(hits.reduce((sum, one) => sum + one.length, 0), "event")}${WHERE}`, false);
   } catch (why) {
     if (!(why instanceof Wrong)) throw why;
     tell(why.message, true);
@@ -434,10 +440,7 @@ async function start() {
   await loadLevels();
   document.documentElement.dataset.state = "overview";
   show(0, data.span);
-  for (let number = 0; number < lanes.length; number++) {
-    await loadLane(number);
-    redraw();
-  }
+  await loadEvents();
   findWaits();
   document.documentElement.dataset.state = "ready";
   say();

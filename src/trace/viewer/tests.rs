@@ -60,7 +60,7 @@ fn lanes(head: &Head, items: &[Item], end: u64) -> Lanes {
 /// Index of the task of this PID and name.
 fn index(lanes: &Lanes, pid: u32, name: &str) -> u32 {
     let is = |(one, other): &(u32, crate::foreign::Foreign)| *one == pid && other.raw() == name;
-    lanes.tasks.iter().rposition(is).unwrap() as u32
+    lanes.tasks.list.iter().rposition(is).unwrap() as u32
 }
 
 fn spans(lane: &Lane, end: u64) -> Vec<(u64, u64, u32, Option<u16>)> {
@@ -177,7 +177,7 @@ fn a_flight_recorder_begins_with_its_first_event() {
 /// What a tile should be, nanosecond by nanosecond.
 fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
     let spans = spans(lane, lanes.span);
-    let (mut ran, mut speeds) = (vec![0; lanes.tasks.len()], Vec::new());
+    let (mut ran, mut speeds) = (vec![0; lanes.tasks.list.len()], Vec::new());
     let (mut queue, mut locked) = (0, 0);
     let at = |steps: &[(u64, u16)], ns| {
         let last = steps.iter().rfind(|(time, _)| *time <= ns);
@@ -212,10 +212,10 @@ fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
     }
 }
 
-#[test]
-fn every_level_of_detail_says_what_the_events_say() {
+/// Any events of three CPUs and five tasks, with gaps.
+fn any_items() -> impl Strategy<Value = Vec<Item>> {
     let any_event = (0..40u64, 0..3u16, 0..36u16, 0..5u32, 0..3u32, 0..5u32);
-    for_a_while(vec(any_event, 0..60), |events| {
+    vec(any_event, 0..60).prop_map(|events| {
         let (mut now, mut items) = (0, Vec::new());
         for (after, cpu, kind, pid, high, low) in events {
             now += after;
@@ -233,22 +233,145 @@ fn every_level_of_detail_says_what_the_events_say() {
                 items.push(Item::Gap { cpu });
             }
         }
+        items
+    })
+}
+
+#[test]
+fn every_level_of_detail_says_what_the_events_say() {
+    for_a_while(any_items(), |items| {
         let lanes = lanes(&head(&[(1, "one"), (2, "two")]), &items, 300);
-        let mut before = 0;
-        for level in levels(&lanes) {
-            prop_assert!(level.width > before);
-            before = level.width;
-            for (lane, tiles) in lanes.lanes.values().zip(&level.lanes) {
-                prop_assert_eq!(tiles.len() as u64, lanes.span.div_ceil(level.width));
-                for (number, tile) in tiles.iter().enumerate() {
-                    let from = number as u64 * level.width;
-                    let to = (from + level.width).min(lanes.span);
-                    prop_assert_eq!(*tile, by_hand(&lanes, lane, from, to));
+        let mut making = tiles::Making::new(lanes.span, 1 << 12);
+        making.take(&lanes, lanes.span);
+        for levels in [levels(&lanes), making.finish()] {
+            prop_assert!(levels.is_sorted_by_key(|level| level.width));
+            for level in levels {
+                for (lane, tiles) in lanes.lanes.values().zip(&level.lanes) {
+                    prop_assert_eq!(tiles.len() as u64, lanes.span.div_ceil(level.width));
+                    for (number, tile) in tiles.iter().enumerate() {
+                        let from = number as u64 * level.width;
+                        let to = (from + level.width).min(lanes.span);
+                        prop_assert_eq!(*tile, by_hand(&lanes, lane, from, to));
+                    }
                 }
             }
         }
         Ok(())
     });
+}
+
+/// What of the lane is between two times: what runs, waits and is locked, and its events.
+fn between(lane: &Lane, from: u64, to: u64, end: u64) -> impl PartialEq + std::fmt::Debug {
+    let clip = |(a, b, task, speed): &(u64, u64, u32, Option<u16>)| {
+        let (a, b) = ((*a).max(from), (*b).min(to));
+        (a < b).then_some((a, b, *task, *speed))
+    };
+    let spans: Vec<_> = spans(lane, end).iter().filter_map(clip).collect();
+    let values = |steps: &[(u64, u16)]| -> Vec<u16> {
+        let at = |ns| {
+            steps
+                .iter()
+                .rfind(|(time, _)| *time <= ns)
+                .map_or(0, |step| step.1)
+        };
+        (from..=to).map(at).collect()
+    };
+    let events = &lane.events;
+    let rows = (0..events.time.len()).filter(|at| (from..=to).contains(&events.time[*at]));
+    let row = |at: usize| {
+        let (kind, task) = (events.kind[at], events.task[at]);
+        (events.time[at], kind, task, events.low[at], events.high[at])
+    };
+    let rows: Vec<_> = rows.map(row).collect();
+    (spans, values(&lane.queue), values(&lane.locked), rows)
+}
+
+#[test]
+fn a_part_of_a_trace_is_what_all_of_it_has_there() {
+    let sizes = |step, remembered| Sizes {
+        step,
+        remembered,
+        tiles: 1 << 12,
+        most: 1 << 20,
+    };
+    let any = (
+        any_items(),
+        any::<bool>(),
+        1..20u64,
+        0..60usize,
+        0..400u64,
+        0..400u64,
+    );
+    for_a_while(any, |(items, overwrite, step, remembered, from, to)| {
+        let head = Head {
+            overwrite,
+            ..head(&[(1, "one"), (2, "two")])
+        };
+        let bytes = bytes(&head, |writer| {
+            for item in &items {
+                match item {
+                    Item::Event(event) => writer.events(event.cpu, &[*event]).unwrap(),
+                    Item::Gap { cpu } => writer.gap(*cpu, 1).unwrap(),
+                }
+            }
+        });
+        let trace = || Trace::open(Cursor::new(&bytes)).unwrap();
+        let mut builder = Builder::new(&head);
+        trace()
+            .replay(|item| {
+                builder.take(item);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        let whole = builder.finish(0);
+        let mut parts = Parts::new(trace(), sizes(step, remembered)).unwrap();
+        let tiles = (1 << 12) / head.cpus.len() as u64;
+        let mut making = tiles::Making::new(whole.span, tiles);
+        making.take(&whole, whole.span);
+        for (one, other) in making.finish().iter().zip(parts.levels()) {
+            prop_assert_eq!(&one.lanes, &other.lanes);
+        }
+        let (from, to) = (from.min(to), from.max(to));
+        let (part, until) = parts.events(from, to).unwrap();
+        prop_assert_eq!(until, to);
+        for (id, lane) in &whole.lanes {
+            let (to, end) = (to.min(whole.span), whole.span);
+            let Some(part) = part.lanes.get(id) else {
+                // Nothing was heard of it so far.
+                let first = lane.queue.first().map(|(time, _)| time);
+                prop_assert!(lane
+                    .events
+                    .time
+                    .first()
+                    .into_iter()
+                    .chain(first)
+                    .all(|time| *time > to));
+                continue;
+            };
+            prop_assert_eq!(between(part, from, to, end), between(lane, from, to, end));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_part_with_too_many_events_is_shorter_than_asked_for() {
+    let bytes = bytes(&head(&[]), |writer| {
+        for at in 0..100 {
+            if let Item::Event(event) = event(at * 10, 0, Kind::Switch, 7, 0, 0) {
+                writer.events(0, &[event]).unwrap();
+            }
+        }
+    });
+    let sizes = Sizes {
+        step: 30,
+        most: 10,
+        ..Sizes::default()
+    };
+    let mut parts = Parts::new(Trace::open(Cursor::new(bytes)).unwrap(), sizes).unwrap();
+    let (part, to) = parts.events(400, 900).unwrap();
+    assert_eq!((part.lanes[&0].events.time.len(), to), (10, 490));
+    assert_eq!(parts.size().events, 100);
 }
 
 #[test]
@@ -274,12 +397,16 @@ fn page(head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> String {
 }
 
 fn page_with(views: &[View], head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> String {
-    let mut writer = Writer::new(Vec::new(), head).unwrap();
-    fill(&mut writer);
-    let bytes = writer.end(&End::default()).unwrap();
+    let bytes = bytes(head, fill);
     let mut page = Vec::new();
     write(Trace::open(Cursor::new(bytes)).unwrap(), views, &mut page).unwrap();
     String::from_utf8(page).unwrap()
+}
+
+fn bytes(head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), head).unwrap();
+    fill(&mut writer);
+    writer.end(&End::default()).unwrap()
 }
 
 /// The content of the element that begins so.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Levels of detail: time in tiles of equal width, and what a CPU did in each. All levels
-//! come from the events themselves, since who ran longest in a tile does not follow from
-//! who did in its parts.
+//! Levels of detail: time in tiles of equal width, and what a CPU did in each. The lowest
+//! level comes from the events, each other one from the sums of the one below: who ran for how
+//! long, since who ran longest does not follow from who did in the parts.
 
 use super::lanes::{Lane, Lanes, FULL, IDLE, UNKNOWN};
+use std::collections::BTreeMap;
 
 /// A level has tiles that are so many times as wide as those of the one below.
 const STEP: u64 = 4;
@@ -45,26 +46,63 @@ pub struct Level {
     pub lanes: Vec<Vec<Tile>>,
 }
 
-/// All that there are, the narrowest first.
-pub fn levels(lanes: &Lanes) -> Vec<Level> {
-    let cpus = lanes.lanes.len().max(1) as u64;
-    let count = (lanes.count / (cpus * EVENTS)).clamp(FEW, 1 << 20);
-    let mut width = lanes.span.div_ceil(count).max(1);
-    let mut levels = Vec::new();
-    loop {
-        let of = |lane: &Lane| tiles(lane, width, lanes.span, lanes.tasks.len());
-        levels.push(Level {
-            width,
-            lanes: lanes.lanes.values().map(of).collect(),
-        });
-        if lanes.span.div_ceil(width) <= FEW {
-            return levels;
+/// Levels that are being made.
+pub struct Making {
+    span: u64,
+    /// The narrowest first, ns.
+    widths: Vec<u64>,
+    cpus: BTreeMap<u16, Maker>,
+}
+
+impl Making {
+    /// Of a trace so long, ns, with so many tiles of each CPU at the lowest level.
+    pub fn new(span: u64, tiles: u64) -> Self {
+        let lowest = span.div_ceil(tiles.max(1)).max(1);
+        let next = |width: &u64| (span.div_ceil(*width) > FEW).then(|| width * STEP);
+        Self {
+            span,
+            widths: std::iter::successors(Some(lowest), next).collect(),
+            cpus: BTreeMap::new(),
         }
-        width = width.saturating_mul(STEP);
+    }
+
+    /// Takes what there is of each CPU, up to a time.
+    pub fn take(&mut self, lanes: &Lanes, end: u64) {
+        let end = end.min(self.span);
+        for (id, lane) in &lanes.lanes {
+            let maker = self.cpus.entry(*id);
+            let maker = maker.or_insert_with(|| Maker::new(&self.widths, self.span));
+            maker.take(lane, end, lanes.tasks.list.len());
+        }
+    }
+
+    /// All that there are, the narrowest first.
+    pub fn finish(self) -> Vec<Level> {
+        let level = |width: &u64| Level {
+            width: *width,
+            lanes: Vec::new(),
+        };
+        let mut levels: Vec<Level> = self.widths.iter().map(level).collect();
+        for maker in self.cpus.into_values() {
+            for (level, tiles) in levels.iter_mut().zip(maker.finish()) {
+                level.lanes.push(tiles);
+            }
+        }
+        levels
     }
 }
 
+/// Of all that there is.
+pub fn levels(lanes: &Lanes) -> Vec<Level> {
+    let cpus = lanes.lanes.len().max(1) as u64;
+    let count = (lanes.count / (cpus * EVENTS)).clamp(FEW, 1 << 20);
+    let mut making = Making::new(lanes.span, count);
+    making.take(lanes, lanes.span);
+    making.finish()
+}
+
 /// What is known of a tile so far.
+#[derive(Default)]
 struct Sums {
     /// By task: ns.
     ran: Vec<u64>,
@@ -91,6 +129,23 @@ impl Sums {
             self.speed.1 += ns;
             let (low, high) = self.bounds.unwrap_or((speed, speed));
             self.bounds = Some((low.min(speed), high.max(speed)));
+        }
+    }
+
+    fn add_all(&mut self, part: &Self) {
+        for task in &part.who {
+            let ran = &mut self.ran[*task as usize];
+            if *ran == 0 {
+                self.who.push(*task);
+            }
+            *ran += part.ran[*task as usize];
+        }
+        self.busy += part.busy;
+        self.speed.0 += part.speed.0;
+        self.speed.1 += part.speed.1;
+        if let Some((low, high)) = part.bounds {
+            let (lowest, highest) = self.bounds.unwrap_or((low, high));
+            self.bounds = Some((lowest.min(low), highest.max(high)));
         }
     }
 
@@ -125,61 +180,135 @@ pub fn byte(speed: Option<u16>) -> u8 {
     })
 }
 
-fn tiles(lane: &Lane, width: u64, span: u64, tasks: usize) -> Vec<Tile> {
-    let count = span.div_ceil(width) as usize;
-    let mut found = Vec::with_capacity(count);
-    let mut sums = Sums {
-        ran: vec![0; tasks],
-        who: Vec::new(),
-        busy: 0,
-        speed: (0, 0),
-        bounds: None,
-    };
-    // The last one is as wide as is left.
-    let end_of = |tile: usize| (tile as u64 + 1).saturating_mul(width).min(span);
-    lane.spans(span, |mut from, to, task, speed| {
+/// The tiles of one width.
+struct Row {
+    width: u64,
+    sums: Sums,
+    /// The one that is being made.
+    at: usize,
+    tiles: Vec<Tile>,
+}
+
+/// The tiles of one CPU.
+struct Maker {
+    span: u64,
+    /// Up to when what ran is known, ns.
+    done: u64,
+    /// The narrowest first.
+    rows: Vec<Row>,
+}
+
+impl Maker {
+    fn new(widths: &[u64], span: u64) -> Self {
+        let row = |width: &u64| {
+            let mut sums = Sums::default();
+            Row {
+                width: *width,
+                at: 0,
+                tiles: vec![sums.tile(*width); span.div_ceil(*width) as usize],
+                sums,
+            }
+        };
+        Self {
+            span,
+            done: 0,
+            rows: widths.iter().map(row).collect(),
+        }
+    }
+
+    /// Of the tile of that row that is being made: the last one is as wide as is left.
+    fn end(&self, row: usize) -> u64 {
+        let row = &self.rows[row];
+        ((row.at as u64 + 1) * row.width).min(self.span)
+    }
+
+    fn add(&mut self, mut from: u64, to: u64, task: u32, speed: Option<u16>) {
         while from < to {
-            let end = end_of(found.len()).min(to);
-            sums.add(end - from, task, speed);
+            let end = self.end(0).min(to);
+            self.rows[0].sums.add(end - from, task, speed);
             from = end;
-            if end == end_of(found.len()) {
-                let width = end - found.len() as u64 * width;
-                found.push(sums.tile(width));
+            if end == self.end(0) {
+                self.complete(0);
             }
         }
-    });
-    for time in &lane.events.time {
-        let tile = &mut found[((time / width) as usize).min(count - 1)];
-        tile.events = tile.events.saturating_add(1);
     }
-    let most = |tile: &mut u8, value: u16| *tile = (*tile).max(value.min(255) as u8);
-    peaks(&mut found, &lane.queue, width, span, |tile, value| {
-        most(&mut tile.queue, value);
-    });
-    peaks(&mut found, &lane.locked, width, span, |tile, value| {
-        most(&mut tile.locked, value);
-    });
-    found
+
+    /// A tile of that row is over; so may be those above.
+    fn complete(&mut self, number: usize) {
+        let end = self.end(number);
+        let (rows, above) = self.rows.split_at_mut(number + 1);
+        let row = &mut rows[number];
+        if let Some(above) = above.first_mut() {
+            above.sums.add_all(&row.sums);
+        }
+        // Events and what waits may stand there already.
+        let tile = &mut row.tiles[row.at];
+        let (events, queue, locked) = (tile.events, tile.queue, tile.locked);
+        *tile = Tile {
+            events,
+            queue,
+            locked,
+            ..row.sums.tile(end - row.at as u64 * row.width)
+        };
+        row.at += 1;
+        if number + 1 < self.rows.len() && end == self.end(number + 1) {
+            self.complete(number + 1);
+        }
+    }
+
+    /// The tiles of each row, the narrowest first.
+    fn finish(mut self) -> Vec<Vec<Tile>> {
+        for number in 1..self.rows.len() {
+            let (below, row) = self.rows.split_at_mut(number);
+            let parts = below[number - 1].tiles.chunks(STEP as usize);
+            for (tile, parts) in row[0].tiles.iter_mut().zip(parts) {
+                for part in parts {
+                    tile.events = tile.events.saturating_add(part.events);
+                    tile.queue = tile.queue.max(part.queue);
+                    tile.locked = tile.locked.max(part.locked);
+                }
+            }
+        }
+        self.rows.into_iter().map(|row| row.tiles).collect()
+    }
+
+    /// Takes what there is from the lane's begin to that time, with so many tasks.
+    fn take(&mut self, lane: &Lane, end: u64, tasks: usize) {
+        for row in &mut self.rows {
+            row.sums.ran.resize(tasks, 0);
+        }
+        // The CPU was not there before.
+        self.add(self.done, lane.from, UNKNOWN, None);
+        self.done = end;
+        lane.spans(end, |from, to, task, speed| self.add(from, to, task, speed));
+        let Row { width, tiles, .. } = &mut self.rows[0];
+        let last = tiles.len() - 1;
+        for time in &lane.events.time {
+            let tile = &mut tiles[((time / *width) as usize).min(last)];
+            tile.events = tile.events.saturating_add(1);
+        }
+        let most = |tile: &mut u8, value: u16| *tile = (*tile).max(value.min(255) as u8);
+        peaks(&mut self.rows[0], &lane.queue, end, |tile, value| {
+            most(&mut tile.queue, value);
+        });
+        peaks(&mut self.rows[0], &lane.locked, end, |tile, value| {
+            most(&mut tile.locked, value);
+        });
+    }
 }
 
 /// Calls `set` for each tile and value that there is in it, of values that hold from a time on.
-fn peaks(
-    tiles: &mut [Tile],
-    steps: &[(u64, u16)],
-    width: u64,
-    span: u64,
-    set: impl Fn(&mut Tile, u16),
-) {
-    let count = tiles.len();
-    let next = steps.iter().skip(1).map(|(time, _)| *time).chain([span]);
+fn peaks(row: &mut Row, steps: &[(u64, u16)], end: u64, set: impl Fn(&mut Tile, u16)) {
+    let last = row.tiles.len() - 1;
+    let next = steps.iter().skip(1).map(|(time, _)| *time).chain([end]);
     for ((time, value), until) in steps.iter().zip(next) {
         // Its very end is no time.
-        if *time >= span {
+        if *time >= end {
             break;
         }
-        let first = ((time / width) as usize).min(count - 1);
-        let last = (until.saturating_sub(1).max(*time) / width) as usize;
-        for tile in &mut tiles[first..=last.min(count - 1)] {
+        let first = ((time / row.width) as usize).min(last);
+        let until = (until.saturating_sub(1).max(*time) / row.width) as usize;
+        for tile in &mut row.tiles[first..=until.min(last)] {
             set(tile, *value);
         }
     }

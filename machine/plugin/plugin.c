@@ -25,9 +25,9 @@
 #define MARK_LEAF    0x4c4b0000u
 #define MARK_HINT    112u
 
-enum mark { MARK_BEGIN, MARK_END, MARK_EXIT, NR_MARKS };
+enum mark { MARK_BEGIN, MARK_END, MARK_EXIT, MARK_CLOCK, NR_MARKS };
 
-static const char *const mark_names[NR_MARKS] = { "begin", "end", "exit" };
+static const char *const mark_names[NR_MARKS] = { "begin", "end", "exit", "clock" };
 
 /* QEMU looks at it before it calls anything. */
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;

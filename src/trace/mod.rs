@@ -9,6 +9,7 @@
 //! - `trigger`: what makes one write by itself.
 //! - `format`: head, chunks and events as bytes.
 //! - `writer`, `reader`: a file as it grows, and merged by time.
+//! - `frequencies`: put in where the kernel knew none.
 //! - `failed`: why nothing was made of one.
 //! - `task_names`: what tasks are called, as events go by.
 //! - `lock_waits`: who waits for which lock, as events go by.
@@ -32,6 +33,7 @@ mod decided;
 mod failed;
 pub mod flight;
 pub mod format;
+pub mod frequencies;
 mod kinds;
 mod lock_waits;
 pub mod parquet;

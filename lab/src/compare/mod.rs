@@ -4,7 +4,7 @@
 //! all of them alike. Medians with intervals, and losses are printed too.
 //!
 //! [`plan`] says what is run in which order; [`host`] runs it here, [`simulated`] on
-//! simulated machines; [`runs`] are what that gives, [`results`] sums it up and is
+//! simulated machines, `traced` under the recorder there; [`runs`] are what that gives, [`results`] sums it up and is
 //! written as JSON, [`tables`] and [`curve`] show it, and [`testbed`] says where all
 //! this ran.
 
@@ -23,6 +23,7 @@ pub mod tables;
 pub mod testbed;
 #[cfg(test)]
 pub mod tests;
+mod traced;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::plan::{self, order, Plan, Resolved};
 use super::runs::{self, Outcome, Results, Run, Watch};
 use super::testbed::{Kind, Machine, CONTROL};
+use super::traced;
 use crate::recorded::Inputs;
 use crate::schedulers::{Bound, Programs, Scheduler};
 use crate::sim::batch::{jobs, side_by_side, Interrupt};
@@ -35,9 +36,6 @@ pub struct Simulation {
     /// Of so many seeds a trace is kept as well.
     traced: u32,
 }
-
-/// What a guest runs to record a command, whose output counts in another run.
-const RECORDED: &str = r#"scx_freqlock record -o /tmp/trace -- "$@" >/dev/null && cat /tmp/trace"#;
 
 /// A run that is to be made.
 struct Wanted {
@@ -191,10 +189,10 @@ impl Simulation {
             if let Some(to) = self.folder(plan, wanted, &job)? {
                 job::keep(&to, &self.base, &job, &outcome)?;
                 if wanted.round < self.traced {
-                    let command = recorded(job.command.clone());
+                    let command = traced::command(job.command.clone());
                     let traced = Job { command, ..job };
-                    let traced = simulate(&self.base, &traced, &sender, &events)?;
-                    job::write(&to.join("trace"), &whole_trace(traced.report)?)?;
+                    let outcome = simulate(&self.base, &traced, &sender, &events)?;
+                    job::write(&to.join("trace"), &traced::trace(&self.machine, outcome)?)?;
                 }
             }
             Ok((outcome.record.command_ns(), outcome.report))
@@ -278,22 +276,6 @@ impl Simulation {
 fn with_cause(error: &Error) -> String {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     one_line(error) + &cause.unwrap_or_default()
-}
-
-/// The same command under the recorder.
-fn recorded(mut command: Vec<String>) -> Vec<String> {
-    command.splice(0..0, ["sh", "-c", RECORDED, "sh"].map(String::from));
-    command
-}
-
-/// What such a run printed: the trace.
-fn whole_trace(report: guest::Report) -> Result<Vec<u8>, Error> {
-    if report.status == 0 {
-        return Ok(report.stdout);
-    }
-    let said = String::from_utf8_lossy(&report.stderr);
-    let last = said.lines().next_back().unwrap_or("it said nothing");
-    Err(Error::NoTrace(last.into()))
 }
 
 /// The first CPUs, as taskset has them.
@@ -412,23 +394,6 @@ mod tests {
         assert_eq!(on_control(&all), None, "nothing to compare");
         all.baseline = 0;
         assert_eq!(on_control(&all), None, "a limit to compare with");
-    }
-
-    #[test]
-    fn a_recorded_run_is_the_same_under_the_recorder_and_gives_the_trace() {
-        let report = |status, stderr: &str| guest::Report {
-            status,
-            loaded: "disabled - 0".into(),
-            stdout: b"FLTRACE\n".to_vec(),
-            stderr: stderr.into(),
-        };
-        assert_eq!(whole_trace(report(0, "")).unwrap(), b"FLTRACE\n");
-        let failed = whole_trace(report(1, "a\nno room\n")).unwrap_err();
-        assert_eq!(failed.to_string(), "the guest made no trace: no room");
-        let words = recorded(vec!["bench/x/run".into(), "a b".into()]);
-        assert_eq!(words[0..2], ["sh", "-c"]);
-        assert!(words[2].starts_with("scx_freqlock record "));
-        assert_eq!(words[3..], ["sh", "bench/x/run", "a b"]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod image;
 pub mod job;
 pub mod kit;
 mod qemu;
-mod record;
+pub mod record;
 pub mod run;
 mod timeline;
 pub mod workload;

@@ -69,6 +69,7 @@ pub struct Change {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 struct Mark {
     name: String,
+    value: u64,
     ns: u64,
     host_ns: u64,
 }
@@ -84,6 +85,8 @@ pub struct Record {
     /// The same by the host's time, from power on.
     pub begin_host_ns: u64,
     pub end_host_ns: u64,
+    /// The guest's monotonic clock, and the machine's time as it was looked at, ns.
+    pub clocks: Vec<(u64, u64)>,
 }
 
 impl Record {
@@ -99,6 +102,7 @@ impl Record {
         let mut totals = None;
         let mut cpus: Vec<Cpu> = Vec::new();
         let mut changes = Vec::new();
+        let mut clocks = Vec::new();
         let (mut begin, mut end) = (None::<Mark>, None);
         for (number, line) in (1..).zip(text.lines()) {
             let line = serde_json::from_str(line).map_err(|error| Error::Wrong {
@@ -115,6 +119,7 @@ impl Record {
                     begin.get_or_insert(mark);
                 }
                 Line::Mark(mark) if mark.name == "end" => end = Some(mark),
+                Line::Mark(mark) if mark.name == "clock" => clocks.push((mark.value, mark.ns)),
                 // A command may set marks of its own.
                 Line::Mark(_) => {}
             }
@@ -134,7 +139,22 @@ impl Record {
             end_ns: end.ns,
             begin_host_ns: begin.host_ns,
             end_host_ns: end.host_ns,
+            clocks,
         })
+    }
+
+    /// The guest's monotonic clock at a time of the machine, ns, by the first and the last
+    /// look at it, since a guest that measures its own ticks has them a little too long or
+    /// too short; 0 before that clock began. None where it was not looked at twice.
+    pub fn monotonic(&self, ns: u64) -> Option<u64> {
+        let (first, last) = (self.clocks.first()?, self.clocks.last()?);
+        let wide = |value: u64| i128::from(value);
+        let length = wide(last.1) - wide(first.1);
+        if length <= 0 {
+            return None;
+        }
+        let since = (wide(ns) - wide(first.1)) * (wide(last.0) - wide(first.0)) / length;
+        u64::try_from((wide(first.0) + since).max(0)).ok()
     }
 
     /// The guest's time that the command took.
@@ -182,6 +202,26 @@ pub mod tests {
             [0, 2]
         );
         assert_eq!(record.changes.len(), 3);
+    }
+
+    #[test]
+    fn the_guests_clock_is_known_by_two_looks_at_it() {
+        assert_eq!(sample().monotonic(0), None);
+        let look = |value, ns| {
+            format!(r#"{{"kind":"mark","name":"clock","value":{value},"ns":{ns},"host_ns":5}}"#)
+        };
+        let parse = |looks: &[String]| {
+            Record::parse(Path::new("r"), &(looks.join("\n") + "\n" + LINES)).unwrap()
+        };
+        let looks = [look(1_000, 5_000), look(12_000, 15_000)];
+        assert_eq!(parse(&looks[..1]).monotonic(5_000), None);
+        let record = parse(&looks);
+        let at = |ns| record.monotonic(ns).unwrap();
+        assert_eq!(
+            [5_000, 10_000, 15_000, 25_000].map(at),
+            [1_000, 6_500, 12_000, 23_000]
+        );
+        assert_eq!(at(1_000), 0, "it had not begun");
     }
 
     #[test]

@@ -293,7 +293,20 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         }
         match &mut to {
             To::File(recording) if rings.is_half_full() => {
-                recording.take(&mut rings, false).with_context(cannot)?;
+                if let Err(why) = recording.take(&mut rings, false) {
+                    if let Some(watching) = &mut watching {
+                        watching.stop();
+                    }
+                    skel.links = skel::RecordLinks::default();
+                    if !opts.command.is_empty() {
+                        output::say(format_args!(
+                            "{}: the command goes on, unrecorded",
+                            cannot()
+                        ));
+                        ended.recv().context("nothing ends the command")??;
+                    }
+                    return Err(why).with_context(cannot);
+                }
             }
             To::File(_) => {}
             To::Buffers(recorder, _) => {

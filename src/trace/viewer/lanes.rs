@@ -297,9 +297,9 @@ impl Builder {
         }
     }
 
-    /// What it remembers of tasks: entries.
+    /// What it remembers of tasks and CPUs: entries.
     pub fn size(&self) -> usize {
-        self.names.size() + self.indices.len() + self.states.len()
+        self.names.size() + self.indices.len() + self.states.len() + self.lanes.lanes.len()
     }
 
     /// Takes what comes next.

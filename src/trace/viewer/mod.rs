@@ -59,4 +59,6 @@ pub fn write<R: Read + Seek>(
 }
 
 #[cfg(test)]
+mod parts_tests;
+#[cfg(test)]
 mod tests;

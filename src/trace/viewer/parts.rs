@@ -28,7 +28,7 @@ impl Default for Sizes {
     fn default() -> Self {
         Self {
             step: 1 << 20,
-            remembered: 1 << 21,
+            remembered: 1 << 20,
             tiles: 1 << 20,
             most: 1 << 20,
         }
@@ -70,11 +70,11 @@ impl<R: Read + Seek> Parts<R> {
         let (mut step, mut remembered) = (sizes.step, 0);
         let mut making = None;
         let mut next = step;
-        let cpus = builder.lanes.lanes.len().max(1) as u64;
+        let cpus = builder.lanes.lanes.len();
         while let Some(item) = replay.read()? {
             builder.take(item);
             let making =
-                making.get_or_insert_with(|| Making::new(builder.span(end_ns), sizes.tiles / cpus));
+                making.get_or_insert_with(|| Making::new(builder.span(end_ns), sizes.tiles, cpus));
             if builder.lanes.count < next {
                 continue;
             }
@@ -97,7 +97,7 @@ impl<R: Read + Seek> Parts<R> {
             next = builder.lanes.count + step;
         }
         let span = builder.span(end_ns);
-        let mut making = making.unwrap_or_else(|| Making::new(span, sizes.tiles / cpus));
+        let mut making = making.unwrap_or_else(|| Making::new(span, sizes.tiles, cpus));
         making.take(&builder.lanes, span);
         builder.cut();
         Ok(Self {

@@ -20,7 +20,7 @@ use std::io::Cursor;
 const BEGIN: u64 = 5000;
 const MARKUP: &str = "</script><script>bad()</script><!--]]>&\u{2028}@COLUMNS@\n@SCRIPT@";
 
-fn head(tasks: &[(u32, &str)]) -> Head {
+pub(super) fn head(tasks: &[(u32, &str)]) -> Head {
     let cpu = |id, khz| Cpu {
         id,
         capacity: Some(1024),
@@ -41,7 +41,7 @@ fn head(tasks: &[(u32, &str)]) -> Head {
     }
 }
 
-fn event(time: u64, cpu: u16, kind: Kind, pid: u32, high: u32, low: u32) -> Item {
+pub(super) fn event(time: u64, cpu: u16, kind: Kind, pid: u32, high: u32, low: u32) -> Item {
     Item::Event(Event {
         time: BEGIN + time,
         pid,
@@ -63,7 +63,7 @@ fn index(lanes: &Lanes, pid: u32, name: &str) -> u32 {
     lanes.tasks.list.iter().rposition(is).unwrap() as u32
 }
 
-fn spans(lane: &Lane, end: u64) -> Vec<(u64, u64, u32, Option<u16>)> {
+pub(super) fn spans(lane: &Lane, end: u64) -> Vec<(u64, u64, u32, Option<u16>)> {
     let mut found = Vec::new();
     lane.spans(end, |from, to, task, speed| {
         found.push((from, to, task, speed))
@@ -213,7 +213,7 @@ fn by_hand(lanes: &Lanes, lane: &Lane, from: u64, to: u64) -> Tile {
 }
 
 /// Any events of three CPUs and five tasks, with gaps.
-fn any_items() -> impl Strategy<Value = Vec<Item>> {
+pub(super) fn any_items() -> impl Strategy<Value = Vec<Item>> {
     let any_event = (0..40u64, 0..3u16, 0..36u16, 0..5u32, 0..3u32, 0..5u32);
     vec(any_event, 0..60).prop_map(|events| {
         let (mut now, mut items) = (0, Vec::new());
@@ -241,9 +241,13 @@ fn any_items() -> impl Strategy<Value = Vec<Item>> {
 fn every_level_of_detail_says_what_the_events_say() {
     for_a_while(any_items(), |items| {
         let lanes = lanes(&head(&[(1, "one"), (2, "two")]), &items, 300);
-        let mut making = tiles::Making::new(lanes.span, 1 << 12);
-        making.take(&lanes, lanes.span);
-        for levels in [levels(&lanes), making.finish()] {
+        let finer = |cpus| {
+            let mut making = tiles::Making::new(lanes.span, 1 << 12, cpus);
+            making.take(&lanes, lanes.span);
+            making.finish()
+        };
+        // Where one CPU was expected, the lowest level goes as others come.
+        for levels in [levels(&lanes), finer(3), finer(1)] {
             prop_assert!(levels.is_sorted_by_key(|level| level.width));
             for level in levels {
                 for (lane, tiles) in lanes.lanes.values().zip(&level.lanes) {
@@ -258,120 +262,6 @@ fn every_level_of_detail_says_what_the_events_say() {
         }
         Ok(())
     });
-}
-
-/// What of the lane is between two times: what runs, waits and is locked, and its events.
-fn between(lane: &Lane, from: u64, to: u64, end: u64) -> impl PartialEq + std::fmt::Debug {
-    let clip = |(a, b, task, speed): &(u64, u64, u32, Option<u16>)| {
-        let (a, b) = ((*a).max(from), (*b).min(to));
-        (a < b).then_some((a, b, *task, *speed))
-    };
-    let spans: Vec<_> = spans(lane, end).iter().filter_map(clip).collect();
-    let values = |steps: &[(u64, u16)]| -> Vec<u16> {
-        let at = |ns| {
-            steps
-                .iter()
-                .rfind(|(time, _)| *time <= ns)
-                .map_or(0, |step| step.1)
-        };
-        (from..=to).map(at).collect()
-    };
-    let events = &lane.events;
-    let rows = (0..events.time.len()).filter(|at| (from..=to).contains(&events.time[*at]));
-    let row = |at: usize| {
-        let (kind, task) = (events.kind[at], events.task[at]);
-        (events.time[at], kind, task, events.low[at], events.high[at])
-    };
-    let rows: Vec<_> = rows.map(row).collect();
-    (spans, values(&lane.queue), values(&lane.locked), rows)
-}
-
-#[test]
-fn a_part_of_a_trace_is_what_all_of_it_has_there() {
-    let sizes = |step, remembered| Sizes {
-        step,
-        remembered,
-        tiles: 1 << 12,
-        most: 1 << 20,
-    };
-    let any = (
-        any_items(),
-        any::<bool>(),
-        1..20u64,
-        0..60usize,
-        0..400u64,
-        0..400u64,
-    );
-    for_a_while(any, |(items, overwrite, step, remembered, from, to)| {
-        let head = Head {
-            overwrite,
-            ..head(&[(1, "one"), (2, "two")])
-        };
-        let bytes = bytes(&head, |writer| {
-            for item in &items {
-                match item {
-                    Item::Event(event) => writer.events(event.cpu, &[*event]).unwrap(),
-                    Item::Gap { cpu } => writer.gap(*cpu, 1).unwrap(),
-                }
-            }
-        });
-        let trace = || Trace::open(Cursor::new(&bytes)).unwrap();
-        let mut builder = Builder::new(&head);
-        trace()
-            .replay(|item| {
-                builder.take(item);
-                Ok::<_, Error>(())
-            })
-            .unwrap();
-        let whole = builder.finish(0);
-        let mut parts = Parts::new(trace(), sizes(step, remembered)).unwrap();
-        let tiles = (1 << 12) / head.cpus.len() as u64;
-        let mut making = tiles::Making::new(whole.span, tiles);
-        making.take(&whole, whole.span);
-        for (one, other) in making.finish().iter().zip(parts.levels()) {
-            prop_assert_eq!(&one.lanes, &other.lanes);
-        }
-        let (from, to) = (from.min(to), from.max(to));
-        let (part, until) = parts.events(from, to).unwrap();
-        prop_assert_eq!(until, to);
-        for (id, lane) in &whole.lanes {
-            let (to, end) = (to.min(whole.span), whole.span);
-            let Some(part) = part.lanes.get(id) else {
-                // Nothing was heard of it so far.
-                let first = lane.queue.first().map(|(time, _)| time);
-                prop_assert!(lane
-                    .events
-                    .time
-                    .first()
-                    .into_iter()
-                    .chain(first)
-                    .all(|time| *time > to));
-                continue;
-            };
-            prop_assert_eq!(between(part, from, to, end), between(lane, from, to, end));
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_part_with_too_many_events_is_shorter_than_asked_for() {
-    let bytes = bytes(&head(&[]), |writer| {
-        for at in 0..100 {
-            if let Item::Event(event) = event(at * 10, 0, Kind::Switch, 7, 0, 0) {
-                writer.events(0, &[event]).unwrap();
-            }
-        }
-    });
-    let sizes = Sizes {
-        step: 30,
-        most: 10,
-        ..Sizes::default()
-    };
-    let mut parts = Parts::new(Trace::open(Cursor::new(bytes)).unwrap(), sizes).unwrap();
-    let (part, to) = parts.events(400, 900).unwrap();
-    assert_eq!((part.lanes[&0].events.time.len(), to), (10, 490));
-    assert_eq!(parts.size().events, 100);
 }
 
 #[test]
@@ -403,7 +293,7 @@ fn page_with(views: &[View], head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>
     String::from_utf8(page).unwrap()
 }
 
-fn bytes(head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> Vec<u8> {
+pub(super) fn bytes(head: &Head, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), head).unwrap();
     fill(&mut writer);
     writer.end(&End::default()).unwrap()
@@ -576,7 +466,7 @@ fn views_are_data_and_one_of_a_known_name_takes_its_place() {
 fn whatever_events_there_are_there_is_a_page() {
     let any_event = (0..50u64, 0..3u16, 0..14u16, 0..4u32, any::<u32>(), 0..4u32);
     for_a_while(vec(any_event, 0..100), |events| {
-        let page = page(&head(&[(1, MARKUP)]), |writer| {
+        let bytes = bytes(&head(&[(1, MARKUP)]), |writer| {
             for (time, cpu, kind, pid, high, low) in &events {
                 let Item::Event(mut event) = event(*time, *cpu, Kind::Exit, *pid, *high, *low)
                 else {
@@ -592,7 +482,21 @@ fn whatever_events_there_are_there_is_a_page() {
                 }
             }
         });
-        prop_assert!(page.trim_end().ends_with("</html>"));
+        let trace = || Trace::open(Cursor::new(&bytes)).unwrap();
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        write(trace(), &[], &mut whole).unwrap();
+        let sizes = Sizes {
+            step: 7,
+            ..Sizes::default()
+        };
+        let mut server = Parts::new(trace(), sizes).unwrap();
+        server.page(&[], &mut parts).unwrap();
+        for page in [whole, parts] {
+            prop_assert!(page.trim_ascii_end().ends_with(b"</html>"));
+        }
+        for (from, to) in [(0, 0), (3, u64::MAX), (u64::MAX, u64::MAX)] {
+            server.part(from, to).unwrap();
+        }
         Ok(())
     });
 }

@@ -49,18 +49,22 @@ pub struct Level {
 /// Levels that are being made.
 pub struct Making {
     span: u64,
+    /// Tiles of all CPUs at the lowest level.
+    most: u64,
     /// The narrowest first, ns.
     widths: Vec<u64>,
     cpus: BTreeMap<u16, Maker>,
 }
 
 impl Making {
-    /// Of a trace so long, ns, with so many tiles of each CPU at the lowest level.
-    pub fn new(span: u64, tiles: u64) -> Self {
+    /// Of a trace so long, ns, with so many tiles at the lowest level, of so many CPUs together.
+    pub fn new(span: u64, most: u64, cpus: usize) -> Self {
+        let tiles = most / cpus.max(1) as u64;
         let lowest = span.div_ceil(tiles.max(1)).max(1);
         let next = |width: &u64| (span.div_ceil(*width) > FEW).then(|| width * STEP);
         Self {
             span,
+            most,
             widths: std::iter::successors(Some(lowest), next).collect(),
             cpus: BTreeMap::new(),
         }
@@ -73,7 +77,17 @@ impl Making {
             let maker = self.cpus.entry(*id);
             let maker = maker.or_insert_with(|| Maker::new(&self.widths, self.span));
             maker.take(lane, end, lanes.tasks.list.len());
+            // There are more CPUs than was said.
+            while self.widths.len() > 1 && self.tiles() > self.most * STEP {
+                self.widths.remove(0);
+                self.cpus.values_mut().for_each(Maker::forget_lowest);
+            }
         }
+    }
+
+    /// At the lowest level, of all CPUs.
+    fn tiles(&self) -> u64 {
+        self.cpus.len() as u64 * self.span.div_ceil(self.widths[0])
     }
 
     /// All that there are, the narrowest first.
@@ -96,7 +110,7 @@ impl Making {
 pub fn levels(lanes: &Lanes) -> Vec<Level> {
     let cpus = lanes.lanes.len().max(1) as u64;
     let count = (lanes.count / (cpus * EVENTS)).clamp(FEW, 1 << 20);
-    let mut making = Making::new(lanes.span, count);
+    let mut making = Making::new(lanes.span, count * cpus, lanes.lanes.len());
     making.take(lanes, lanes.span);
     making.finish()
 }
@@ -189,6 +203,20 @@ struct Row {
     tiles: Vec<Tile>,
 }
 
+impl Row {
+    /// What the row below has beside what ran.
+    fn take_peaks(&mut self, below: &Self) {
+        let parts = below.tiles.chunks(STEP as usize);
+        for (tile, parts) in self.tiles.iter_mut().zip(parts) {
+            for part in parts {
+                tile.events = tile.events.saturating_add(part.events);
+                tile.queue = tile.queue.max(part.queue);
+                tile.locked = tile.locked.max(part.locked);
+            }
+        }
+    }
+}
+
 /// The tiles of one CPU.
 struct Maker {
     span: u64,
@@ -256,18 +284,18 @@ impl Maker {
         }
     }
 
+    /// The row above the lowest one is that, from now on.
+    fn forget_lowest(&mut self) {
+        let lowest = self.rows.remove(0);
+        self.rows[0].take_peaks(&lowest);
+        self.rows[0].sums.add_all(&lowest.sums);
+    }
+
     /// The tiles of each row, the narrowest first.
     fn finish(mut self) -> Vec<Vec<Tile>> {
         for number in 1..self.rows.len() {
             let (below, row) = self.rows.split_at_mut(number);
-            let parts = below[number - 1].tiles.chunks(STEP as usize);
-            for (tile, parts) in row[0].tiles.iter_mut().zip(parts) {
-                for part in parts {
-                    tile.events = tile.events.saturating_add(part.events);
-                    tile.queue = tile.queue.max(part.queue);
-                    tile.locked = tile.locked.max(part.locked);
-                }
-            }
+            row[0].take_peaks(&below[number - 1]);
         }
         self.rows.into_iter().map(|row| row.tiles).collect()
     }
@@ -277,9 +305,9 @@ impl Maker {
         for row in &mut self.rows {
             row.sums.ran.resize(tasks, 0);
         }
-        // The CPU was not there before.
-        self.add(self.done, lane.from, UNKNOWN, None);
-        self.done = end;
+        // The CPU was not there before. In a file whose events are in disorder it may come late.
+        self.add(self.done, lane.from.min(self.span), UNKNOWN, None);
+        self.done = self.done.max(end);
         lane.spans(end, |from, to, task, speed| self.add(from, to, task, speed));
         let Row { width, tiles, .. } = &mut self.rows[0];
         let last = tiles.len() - 1;

@@ -32,7 +32,7 @@ const VIEWS: [&str; 5] = [
     include_str!("views/frequency.json"),
     include_str!("views/tasks.json"),
     include_str!("views/load.json"),
-    include_str!("views/forks.json"),
+    include_str!("views/fork-wait.json"),
     include_str!("views/inversions.json"),
 ];
 

@@ -351,14 +351,10 @@ static __always_inline bool fl_is_isolated(s32 cpu)
 	return isolates && fl_topo(cpu)->present == FL_ISOLATED;
 }
 
-/*
- * True if @p may run on @cpu, which is online. Where p->cpus_ptr is another mask, migration is
- * disabled, and who takes a task elsewhere looks at that first. The mask itself is no pointer that
- * the verifier follows: it looks up three names in the kernel's BTF for each of those.
- */
+/* True if @p may run on @cpu, which is online. */
 static __always_inline bool fl_may_use(const struct task_struct *p, s32 cpu)
 {
-	return bpf_cpumask_test_cpu(cpu, &p->cpus_mask) && !fl_cpu(cpu)->offline;
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !fl_cpu(cpu)->offline;
 }
 
 /* True if @p may be sent to @cpu as well. */

@@ -33,16 +33,13 @@ enum {
 
 enum { SCX_DSQ_LOCAL_ON };
 
-struct cpumask {
-	u64 bits[1];
-};
+struct cpumask;
 
 struct task_struct {
 	s32 prio;
 	s32 pid;
 	u32 policy;
 	s32 nr_cpus_allowed;
-	struct cpumask cpus_mask;
 	const struct cpumask *cpus_ptr;
 };
 

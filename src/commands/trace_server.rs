@@ -37,17 +37,12 @@ fn times(query: &str) -> Option<(u64, u64)> {
 
 /// What is under the secret address.
 fn answer<R: Read + Seek>(parts: &mut Parts<R>, page: &Arc<str>, path: &str) -> Page {
-    let of = |content_type, text: Arc<str>| Page {
-        content_type,
-        text,
-        ..Page::plain(200, "")
-    };
     if path.is_empty() {
-        return of("text/html; charset=utf-8", page.clone());
+        return Page::ok("text/html; charset=utf-8", page.clone());
     }
     match path.strip_prefix("part?").map(times) {
         Some(Some((from, to))) => match parts.part(from, to) {
-            Ok(text) => of("application/json", text.into()),
+            Ok(text) => Page::ok("application/json", text),
             Err(failed) => Page::plain(503, &format!("the trace cannot be read: {failed}\n")),
         },
         Some(None) => Page::plain(

@@ -56,7 +56,15 @@ impl Page {
     pub fn plain(status: u16, text: &str) -> Self {
         Self {
             status,
-            content_type: "text/plain; charset=utf-8",
+            ..Self::ok("text/plain; charset=utf-8", text)
+        }
+    }
+
+    /// What was asked for.
+    pub fn ok(content_type: &'static str, text: impl Into<Arc<str>>) -> Self {
+        Self {
+            status: 200,
+            content_type,
             text: text.into(),
         }
     }

@@ -46,10 +46,7 @@ fn look() -> Page {
         .map_err(anyhow::Error::from)
         .and_then(|look| encode::encode(look).context("cannot write it"));
     match text {
-        Ok(text) => Page {
-            content_type: CONTENT_TYPE,
-            ..Page::plain(200, &text)
-        },
+        Ok(text) => Page::ok(CONTENT_TYPE, text),
         Err(error) => Page::plain(503, &format!("{error:#}\n")),
     }
 }

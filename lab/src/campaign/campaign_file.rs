@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use freqlock::lab_args::Arch;
 use serde::Deserialize;
 
 use crate::schedulers::KERNEL;
@@ -48,6 +49,8 @@ pub struct Machine {
     pub cpus: Option<u32>,
     #[serde(default)]
     pub migration_cost: bool,
+    /// Of its guests; without it that of `compare --arch`.
+    pub arch: Option<Arch>,
     /// The kernel that it boots, as `scripts/machine prepare --also` was told.
     pub kernel: Option<String>,
     /// What scripts/machine has prepared, if it is not what is used without this.
@@ -178,11 +181,12 @@ impl Campaign {
         for machine in self.machines.iter().filter(|machine| machine.name == HOST) {
             if machine.cpus.is_some()
                 || machine.migration_cost
+                || machine.arch.is_some()
                 || machine.kernel.is_some()
                 || machine.kit.is_some()
             {
                 return Err(format!(
-                    "{} is this machine: only simulated ones have cpus, migration-cost, kernel and kit",
+                    "{} is this machine: only simulated ones have cpus, migration-cost, arch, kernel and kit",
                     machine.label()
                 ));
             }
@@ -309,6 +313,12 @@ reason = "because"
                 "cpus = 2",
                 "kernel = \"newest\"\nkit = \"k.toml\"",
                 "two has a kernel and a kit",
+            ),
+            ("cpus = 2", "arch = \"sparc\"", "unknown variant `sparc`"),
+            (
+                "name = \"turbo-laptop-8\"\nlabel",
+                "name = \"host\"\narch = \"arm64\"\nlabel",
+                "two is this machine",
             ),
             (
                 "cpus = 2",

@@ -213,6 +213,7 @@ fn campaign(reasons: Vec<Why>) -> Campaign {
             label: None,
             cpus: None,
             migration_cost: false,
+            arch: None,
             kernel: None,
             kit: None,
         }],

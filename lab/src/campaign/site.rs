@@ -65,6 +65,7 @@ impl Site {
             minutes: None,
             cpus: machine.cpus,
             migration_cost: machine.migration_cost,
+            arch: machine.arch.unwrap_or(args.arch),
             ..args.clone()
         };
         let places = Places::of_this_process();

@@ -3,6 +3,9 @@
 //! held locked for ever.
 #![allow(clippy::unwrap_used)]
 
+mod child;
+
+use child::in_child;
 use friendlypool::Pool;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -18,20 +21,15 @@ fn fib(n: u64) -> u64 {
 fn after_a_fork_calls_panic_and_nothing_hangs() {
     let pool = Pool::new().unwrap();
     assert_eq!(pool.install(|| fib(5)), 5);
-    // SAFETY: the child calls what follows and exits.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let mut pool = Some(pool);
+    let is_well = in_child(60, || {
+        let pool = pool.take().unwrap();
         std::panic::set_hook(Box::new(|_| ()));
         let refused = catch_unwind(AssertUnwindSafe(|| pool.install(|| 1))).is_err()
             && catch_unwind(AssertUnwindSafe(|| pool.spawn(|| ()))).is_err();
         drop(pool);
-        let anew = Pool::new().unwrap().install(|| fib(10)) == 55;
-        // SAFETY: it ends the child at once.
-        unsafe { libc::_exit(if refused && anew { 0 } else { 1 }) };
-    }
-    let mut status = -1;
-    // SAFETY: status is ours.
-    unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!(status, 0);
-    assert_eq!(pool.install(|| fib(5)), 5);
+        refused && Pool::new().unwrap().install(|| fib(10)) == 55
+    });
+    assert!(is_well);
+    assert_eq!(pool.unwrap().install(|| fib(5)), 5);
 }

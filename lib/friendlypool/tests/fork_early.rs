@@ -2,24 +2,10 @@
 //! A fork while a pool's workers begin. Alone in its program, as in fork.rs.
 #![allow(clippy::unwrap_used)]
 
-use friendlypool::Pool;
+mod child;
 
-/// Calls it in a child, which has so many seconds; whether it said that all is well.
-fn in_child(seconds: u32, call: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child calls that and exits.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: no memory is concerned.
-        unsafe { libc::alarm(seconds) };
-        let is_well = call();
-        // SAFETY: it ends the child at once.
-        unsafe { libc::_exit(if is_well { 0 } else { 1 }) };
-    }
-    let mut status = -1;
-    // SAFETY: status is ours.
-    unsafe { libc::waitpid(child, &mut status, 0) };
-    status == 0
-}
+use child::in_child;
+use friendlypool::Pool;
 
 #[test]
 fn a_child_has_a_pool_of_its_own_however_early_it_was_made() {

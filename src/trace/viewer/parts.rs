@@ -58,10 +58,8 @@ impl<R: Read + Seek> Parts<R> {
     pub fn new(mut trace: Trace<R>, sizes: Sizes) -> Result<Self, Error> {
         let about = About::of(&trace);
         let mut builder = Builder::new(&trace.head);
-        let end_ns = match &trace.end {
-            Some(end) => end.end_ns.max(trace.last_ns()?),
-            None => trace.last_ns()?,
-        };
+        let last = trace.last_ns()?;
+        let end_ns = trace.end.as_ref().map_or(last, |end| end.end_ns.max(last));
         let mut replay = trace.go_on(&Position::default())?;
         let mut places = vec![Place {
             position: replay.position(),

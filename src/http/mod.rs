@@ -381,10 +381,7 @@ mod tests {
                 return Page::plain(404, "none\n");
             }
             count.fetch_add(1, Ordering::Relaxed);
-            Page {
-                text: text.clone(),
-                ..Page::plain(200, "")
-            }
+            Page::ok("text/plain; charset=utf-8", text.clone())
         };
         let server = Server::new(vec![listener], limits, page).unwrap();
         thread::spawn(move || server.serve());

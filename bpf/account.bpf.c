@@ -273,14 +273,14 @@ static void fill_record(struct fl_task_record *r, struct task_struct *p,
 			const struct task_ctx *tctx)
 {
 	r->start = p->start_boottime;
-	r->process_start = p->group_leader->start_boottime;
+	r->process_start = fl_cast(p)->group_leader->start_boottime;
 	r->cgroup = fl_cgroup_id(p);
 	r->pid = p->pid;
 	r->tgid = p->tgid;
 	r->nice = nice_of_level(tctx->level);
 	r->uid = BPF_CORE_READ(p, real_cred, uid.val);
 	bpf_probe_read_kernel_str(r->comm, FL_COMM, p->comm);
-	bpf_probe_read_kernel_str(r->process, FL_COMM, p->group_leader->comm);
+	bpf_probe_read_kernel_str(r->process, FL_COMM, fl_cast(p)->group_leader->comm);
 	r->stats = tctx->stats;
 }
 

@@ -247,7 +247,7 @@ __noinline int fl_cgroup_begin(u32 slot)
 int fl_cgroup_follow(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
 		     u64 now)
 {
-	u64 task_group = (u64)p->sched_task_group;
+	u64 task_group = (u64)fl_cast(p)->sched_task_group;
 	u64 counted = tctx->counted;
 	u32 slot = 0;
 

@@ -351,10 +351,29 @@ static __always_inline bool fl_is_isolated(s32 cpu)
 	return isolates && fl_topo(cpu)->present == FL_ISOLATED;
 }
 
+/*
+ * @p as a pointer that nobody has to trust. For each pointer that is loaded by a trusted one the
+ * verifier looks up to four names up in the kernel's BTF, each by a search from its start: a third
+ * of what loading took.
+ */
+static __always_inline const struct task_struct *fl_cast(const struct task_struct *p)
+{
+	return bpf_core_cast(p, struct task_struct);
+}
+
+/*
+ * The CPUs that @p may use. p->cpus_ptr is another mask only while migration is disabled, which
+ * whoever takes a task elsewhere looks at first; this one is no pointer to be loaded.
+ */
+static __always_inline const struct cpumask *fl_cpus(const struct task_struct *p)
+{
+	return &p->cpus_mask;
+}
+
 /* True if @p may run on @cpu, which is online. */
 static __always_inline bool fl_may_use(const struct task_struct *p, s32 cpu)
 {
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !fl_cpu(cpu)->offline;
+	return bpf_cpumask_test_cpu(cpu, fl_cpus(p)) && !fl_cpu(cpu)->offline;
 }
 
 /* True if @p may be sent to @cpu as well. */

@@ -62,7 +62,7 @@ static u32 process_of(const struct task_struct *p)
 static void begin_entry(struct fl_ledger_entry *e, struct task_struct *p, u32 tgid, u64 period)
 {
 	e->tgid = tgid;
-	e->start = p->group_leader->start_boottime;
+	e->start = fl_cast(p)->group_leader->start_boottime;
 	e->cgroup = fl_cgroup_id(p);
 	e->ran = e->waited = e->throttled = e->claim = 0;
 	barrier();

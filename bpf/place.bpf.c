@@ -69,7 +69,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	/* Park's timer comes here too, and is verified with ops.init, which may sleep. */
 	bpf_rcu_read_lock();
 	idle = scx_bpf_get_idle_cpumask();
-	if (!bpf_cpumask_intersects(idle, p->cpus_ptr))
+	if (!bpf_cpumask_intersects(idle, fl_cpus(p)))
 		goto out;
 	bpf_for(i, 0, n) {
 		s32 cpu = order->cpu[i & (FL_MAX_CPUS - 1)];
@@ -102,7 +102,7 @@ __noinline int fl_scan_idle(struct task_struct *p __arg_trusted, s32 from, u64 n
 	}
 	/* A big machine may have its idle CPUs far away only. */
 	if (scan->near < 0 && !scan->nest_only && !scan->set_only && n < order->nr) {
-		u32 any = bpf_cpumask_any_and_distribute(idle, p->cpus_ptr);
+		u32 any = bpf_cpumask_any_and_distribute(idle, fl_cpus(p));
 
 		if (any < nr_cpus && !fl_is_isolated(any))
 			scan->near = scan->warm.cpu = scan->fast = any;
@@ -139,10 +139,10 @@ s32 fl_claim_idle(struct task_struct *p __arg_trusted, u64 mode, s32 from, u64 n
 			return scan.warm.cpu;
 	}
 	bpf_rcu_read_lock();
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	cpu = scx_bpf_pick_idle_cpu(fl_cpus(p), 0);
 	/* A CPU that went was idle as it did, which counts until it is claimed: now. */
 	if (cpu >= 0 && fl_cpu(cpu)->offline)
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		cpu = scx_bpf_pick_idle_cpu(fl_cpus(p), 0);
 	bpf_rcu_read_unlock();
 	if (cpu < 0 || !fl_is_isolated(cpu))
 		return cpu;

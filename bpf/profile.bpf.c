@@ -48,7 +48,7 @@ static void describe(struct fl_lock_profile *profile, u32 tgid, u32 kind, u64 ad
 	profile->addr = addr;
 	profile->tgid = tgid;
 	profile->cgroup = bpf_get_current_cgroup_id();
-	bpf_probe_read_kernel_str(profile->comm, FL_COMM, w->group_leader->comm);
+	bpf_probe_read_kernel_str(profile->comm, FL_COMM, fl_cast(w)->group_leader->comm);
 	/* Last: by it the agent sees that the rest is there. */
 	*(volatile u32 *)&profile->kind = kind;
 }
@@ -71,7 +71,7 @@ __noinline int fl_profile_begin(u64 hash, u32 kind, u64 addr)
 			bpf_probe_read_user(profile->stack, sizeof(profile->stack) / 4, (void *)sp);
 	} else {
 		bpf_get_task_stack(w, profile->stack, sizeof(profile->stack), 0);
-		if (w->mm && addr == (u64)&w->mm->mmap_lock)
+		if (fl_cast(w)->mm && addr == (u64)&fl_cast(w)->mm->mmap_lock)
 			kind = FL_LOCK_MMAP;
 	}
 	describe(profile, tgid, kind, addr);

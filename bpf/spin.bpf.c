@@ -94,6 +94,13 @@ static bool code_waits(const struct spin_watch *w, u64 ip, u64 need)
 	return spin_verdict(w, code.marks, need);
 }
 
+/* True if its process has no other thread. A cast pointer is one that no names are looked up for.
+ */
+static bool is_alone(struct task_struct *p)
+{
+	return bpf_core_cast(p, struct task_struct)->signal->nr_threads < 2;
+}
+
 /* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */
 bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, s32 cpu,
 		  u64 now)
@@ -105,7 +112,7 @@ bool fl_spin_tick(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 	u64 ran, need;
 	bool spins;
 
-	if (!policy->spin || p->signal->nr_threads < 2 || !tctx->run_start)
+	if (!policy->spin || is_alone(p) || !tctx->run_start)
 		return false;
 	/* In the kernel: no sign for and none against it. */
 	regs = user_regs(p);
@@ -140,7 +147,7 @@ int fl_spin_yield(struct task_struct *p __arg_trusted, struct task_ctx *tctx __a
 {
 	struct spin_watch *w = &tctx->spin;
 
-	if (!fl_policy(tctx)->spin || p->signal->nr_threads < 2 || !tctx->run_start)
+	if (!fl_policy(tctx)->spin || is_alone(p) || !tctx->run_start)
 		return 0;
 	if (spin_watch_yield(w, tctx->ran + elapsed(tctx->run_start, now)) && !w->spinning) {
 		fl_count(spin_storm);

@@ -120,7 +120,7 @@ s32 BPF_STRUCT_OPS(freqlock_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (!fl_allowed(p, last))
 		pl->prev_cpu = fl_allowed(p, pl->this_cpu) ? pl->this_cpu :
-							     (s32)bpf_cpumask_first(p->cpus_ptr);
+							     (s32)bpf_cpumask_first(fl_cpus(p));
 
 	tctx->flags &= ~(FL_TASK_PARK | FL_TASK_PREDICTED | FL_TASK_TO_IDLE | FL_TASK_FOLLOWS |
 			 FL_TASK_HELD);

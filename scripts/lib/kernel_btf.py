@@ -12,10 +12,10 @@ line; exit status 0 if there are none, 1 if there are, 2 if the image cannot
 be read.
 """
 
-import re
 import struct
-import subprocess
 import sys
+
+from kernel_image import decompress, section
 
 FUNC, FUNC_PROTO = 12, 13
 # Sizes of what follows the 12 bytes of each kind: fixed, and by vlen.
@@ -23,39 +23,11 @@ TAIL = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8),
         14: (4, 0), 15: (0, 12), 17: (4, 0), 19: (0, 12)}
 
 
-def decompress(image):
-    """The ELF file inside an x86 vmlinuz, by the magic of each compression."""
-    if image[:4] == b"\x7fELF":
-        return image
-    for magic, tool in ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"),
-                        (b"\x1f\x8b\x08", "gzip")):
-        for found in re.finditer(re.escape(magic), image):
-            # What follows the compressed part makes the tool complain at the end.
-            data = subprocess.run([tool, "-dcq"], input=image[found.start():], check=False,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-            if data[:4] == b"\x7fELF":
-                return data
-    raise ValueError("neither an ELF file nor one compressed by zstd, xz or gzip")
-
-
 def types(image):
     """The BTF of a kernel image. An arm64 one is memory as it is, no ELF file."""
     if image[56:60] == b"ARM\x64":
         return image[image.index(b"\x9f\xeb\x01\0\x18\0\0\0"):]
     return section(decompress(image), b".BTF")
-
-
-def section(elf, wanted):
-    """Bytes of a section of a 64-bit little-endian ELF file."""
-    offset, = struct.unpack_from("<Q", elf, 40)
-    size, count, names = struct.unpack_from("<HHH", elf, 58)
-    heads = [struct.unpack_from("<IIQQQQ", elf, offset + i * size) for i in range(count)]
-    base = heads[names][4]
-    for name, _, _, _, start, length in heads:
-        end = elf.index(b"\0", base + name)
-        if elf[base + name:end] == wanted:
-            return elf[start:start + length]
-    raise ValueError(f"no section {wanted.decode()}")
 
 
 def malformed(btf):

@@ -17,12 +17,13 @@
 #define __noinline __attribute__((noinline))
 #define __arg_nonnull
 #define __arg_trusted
-#define __uint(name, val)   int(*name)[val]
-#define __type(name, val)   typeof(val) *name
-#define READ_ONCE(x)        (*(const volatile typeof(x) *)&(x))
-#define BPF_PROG(name, ...) name(__VA_ARGS__)
-#define BPF_CORE_READ(...)  0
-#define BPF_F_CURRENT_CPU   0xffffffffULL
+#define __uint(name, val)        int(*name)[val]
+#define __type(name, val)        typeof(val) *name
+#define READ_ONCE(x)             (*(const volatile typeof(x) *)&(x))
+#define BPF_PROG(name, ...)      name(__VA_ARGS__)
+#define BPF_CORE_READ(...)       0
+#define bpf_core_cast(ptr, type) ((const type *)(ptr))
+#define BPF_F_CURRENT_CPU        0xffffffffULL
 
 enum {
 	BPF_MAP_TYPE_ARRAY,
@@ -33,14 +34,16 @@ enum {
 
 enum { SCX_DSQ_LOCAL_ON };
 
-struct cpumask;
+struct cpumask {
+	u64 bits[1];
+};
 
 struct task_struct {
 	s32 prio;
 	s32 pid;
 	u32 policy;
 	s32 nr_cpus_allowed;
-	const struct cpumask *cpus_ptr;
+	struct cpumask cpus_mask;
 };
 
 struct rq {

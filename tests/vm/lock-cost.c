@@ -1,15 +1,19 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the library costs where nobody waits, beside a mutex of glibc: the least of many short
- * measurements (20 us), taken in turn: one in which the machine does nothing else is enough.
+ * What libfreqlock costs where nobody waits, beside a mutex of glibc, in ns: the least of n
+ * short measurements (20 us), taken in turn; one in which the machine does nothing else is enough.
+ *
+ *   lock-cost n=8000
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include "freqlock.h"
+#include "params.h"
 
-enum { ROUNDS = 8000, CALLS = 1000 };
+enum { CALLS = 1000 };
 
 static freqlock_t lock = FREQLOCK_INIT;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -67,15 +71,22 @@ static const struct {
 
 enum { KINDS = sizeof(what) / sizeof(*what) };
 
-int main(void)
+int main(int argc, char **argv)
 {
 	double least[KINDS], began, took;
 	pthread_t thread;
+	long rounds;
+
+	(void)argc;
+	params = argv + 1;
+	rounds = atol(param("n", "8000"));
+	if (rounds < 1)
+		die("n must be positive");
 
 	/* With a second thread glibc's mutexes cost what they cost in programs that need them. */
 	if (pthread_create(&thread, NULL, nothing, NULL) || pthread_join(thread, NULL))
 		abort();
-	for (int round = 0; round < ROUNDS; round++) {
+	for (long round = 0; round < rounds; round++) {
 		for (int kind = 0; kind < KINDS; kind++) {
 			began = now_ns();
 			for (int call = 0; call < CALLS; call++)

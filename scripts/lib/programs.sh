@@ -4,7 +4,55 @@
 
 # build_workspace [OPTION...]: all that cargo builds. For fewer packages those that they
 # depend on have other features, and would be built once more.
-build_workspace() { (cd "$root" && cargo build --release --workspace --locked "$@"); }
+build_workspace() {
+    take_crates || return
+    (cd "$root" && cargo build --release --workspace --locked "$@")
+}
+
+# Where the crates of others lie that this workspace builds: what cargo makes of them is the same
+# in each checkout, and is half of a first build.
+kept_crates() {
+    local key
+    key=$(cd "$root" && {
+        cat Cargo.lock Cargo.toml .cargo/config.toml scripts/lib/rustc && rustc -vV
+    } | sha256sum | cut -c1-16) || return
+    echo "$cache/crates-$key"
+}
+
+# A checkout that has built nothing yet begins with those.
+take_crates() {
+    local kept
+    kept=$(kept_crates) || return
+    [[ -d $kept && ! -d $root/target/release ]] || return 0
+    say "taking what was built of other crates from $kept"
+    mkdir -p "$root/target" && cp -a --reflink=auto "$kept/release" "$root/target/"
+}
+
+# Once all of the workspace is built and checked; of others than these nobody has a use any more.
+keep_crates() {
+    local kept
+    kept=$(kept_crates) || return
+    [[ ! -d $kept ]] || return 0
+    rm -rf "$cache"/crates-*
+    cached "$kept" copy_crates
+}
+
+# copy_crates DIR: all that cargo made but for the workspace's own members.
+copy_crates() {
+    local made=$1/release names name
+    mkdir "$made" && cp -a --reflink=auto "$root"/target/release/{.fingerprint,build,deps} "$made" || return
+    names=$(cd "$root" && cargo metadata --locked --offline --no-deps --format-version 1 | python3 -c '
+import json, sys
+print(*{name for package in json.load(sys.stdin)["packages"]
+        for name in [package["name"], *(target["name"] for target in package["targets"])]})') || return
+    for name in $names; do
+        # With the digest that cargo gives each.
+        rm -rf "$made"/{.fingerprint,build}/"$name"-???????????????? \
+            "$made"/deps/{,lib}"${name//-/_}"-????????????????{,.*}
+    done
+    # The libraries of C programs have no digest.
+    find "$made/deps" -type f ! -name '*-????????????????*' -delete
+}
 
 # build_programs: target/release and target/tests below $root.
 build_programs() {

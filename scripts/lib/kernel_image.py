@@ -6,8 +6,7 @@ Usage: kernel_image.py VMLINUZ VMLINUX
 
 Writes the ELF file that is inside VMLINUZ to VMLINUX, if QEMU can boot that:
 it must have the entry of a PVH guest (CONFIG_PVH; Xen note XEN_ELFNOTE_PHYS32_ENTRY).
-Exit status 0 if it is written, 1 if the kernel has no such entry, 2 if the image
-cannot be read.
+Exit status 0 if it is written, 2 with the reason if it is not.
 """
 
 import re
@@ -65,7 +64,7 @@ def main():
         with open(sys.argv[1], "rb") as image:
             elf = decompress(image.read())
         if not has_pvh_entry(elf):
-            return 1
+            raise ValueError("it has no entry of a PVH guest")
         with open(sys.argv[2], "wb") as out:
             out.write(elf)
     except (OSError, ValueError, struct.error) as error:

@@ -22,8 +22,9 @@ kept_crates() {
 # A checkout that has built nothing yet begins with those.
 take_crates() {
     local kept
+    [[ ! -d $root/target/release ]] || return 0
     kept=$(kept_crates) || return
-    [[ -d $kept && ! -d $root/target/release ]] || return 0
+    [[ -d $kept ]] || return 0
     say "taking what was built of other crates from $kept"
     mkdir -p "$root/target" && cp -a --reflink=auto "$kept/release" "$root/target/"
 }

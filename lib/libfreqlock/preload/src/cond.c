@@ -7,17 +7,16 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 /* As Waiter in cond.rs. */
 struct waiter {
-	uint32_t state; /* 0: waits */
+	uint32_t state;
 	void *next, *before;
+	sem_t woken;
 };
 
 struct wait {
@@ -29,7 +28,7 @@ struct wait {
 /* In cond.rs: appended, and the mutex unlocked; or what kept that from being done. */
 int freqlock_cond_enter(struct wait *wait);
 /* Out of the queue, and the mutex locked again: 0, ETIMEDOUT or why that was not possible. */
-int freqlock_cond_leave(struct wait *wait);
+int freqlock_cond_leave(struct wait *wait, int woken);
 /* The same for a thread that is cancelled, which takes no signal with it. */
 void freqlock_cond_cancelled(struct wait *wait);
 
@@ -38,29 +37,33 @@ static void cancelled(void *wait)
 	freqlock_cond_cancelled(wait);
 }
 
-/* Until somebody signals, or until a time by CLOCK_MONOTONIC, or CLOCK_REALTIME with `clock`
- * FUTEX_CLOCK_REALTIME. */
-int freqlock_cond_wait(void *cond, pthread_mutex_t *mutex, int clock, const struct timespec *at)
+/*
+ * Until somebody signals, or until a time by CLOCK_MONOTONIC or CLOCK_REALTIME.
+ *
+ * The sleep is libc's, in a semaphore, for only libc can end it for a cancellation and for nothing
+ * else: were asynchronous cancellation switched on around a sleep of our own, the signal that
+ * pthread_cancel() sends could come once the thread has returned, and glibc 2.36 then says of the
+ * thread, whatever it returned, that it was cancelled.
+ */
+int freqlock_cond_wait(void *cond, pthread_mutex_t *mutex, clockid_t clock,
+		       const struct timespec *at)
 {
 	struct wait wait = { .cond = cond, .mutex = mutex };
-	int op = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock;
-	int type, result = freqlock_cond_enter(&wait), saved = errno;
+	int result, failed, saved;
 
+	sem_init(&wait.waiter.woken, 0, 0);
+	result = freqlock_cond_enter(&wait);
 	if (result)
 		return result;
+	saved = errno;
 	pthread_cleanup_push(cancelled, &wait);
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	while (!__atomic_load_n(&wait.waiter.state, __ATOMIC_ACQUIRE)) {
-		/* A time that the kernel refuses is one before the clock's zero. */
-		if (syscall(SYS_futex, &wait.waiter.state, op, 0, at, NULL,
-			    FUTEX_BITSET_MATCH_ANY) &&
-		    errno != EINTR && errno != EAGAIN)
-			break;
-	}
-	pthread_setcanceltype(type, NULL);
+	do
+		failed = at ? sem_clockwait(&wait.waiter.woken, clock, at) :
+			      sem_wait(&wait.waiter.woken);
+	while (failed && errno == EINTR);
 	pthread_cleanup_pop(0);
 	errno = saved;
-	return freqlock_cond_leave(&wait);
+	return freqlock_cond_leave(&wait, !failed);
 }
 
 /* A mutex of the library's, to be locked again. */

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! Condition variables: a queue of those who wait, first come, first woken.
 //!
-//! Each waits on a word of its own, on its stack, so a signal wakes one who waited when it was sent. Whoever
-//! was woken last touches the variable no more, and its memory may go. One whose time is over
-//! takes itself out of the queue, or finds that it was signalled meanwhile and returns 0. One that is
+//! Each waits on a semaphore of its own, on its stack, so a signal wakes one who waited when it was sent.
+//! Whoever was woken last touches the variable no more, and its memory may go. One whose time is over takes
+//! itself out of the queue, or finds that it was signalled meanwhile, waits until its semaphore has
+//! been posted, for that is on its stack, and returns 0. One that is
 //! cancelled after it was signalled sends the signal on, if others waited with it: so it says when
 //! it no longer needs the variable, and destruction waits for that.
 
 use crate::mutex::{pthread_mutex_lock, pthread_mutex_unlock};
 use libc::{c_int, pthread_cond_t, pthread_mutex_t};
 use libfreqlock::{futex_wait_until, futex_wake, generation};
+use std::cell::UnsafeCell;
 use std::hint::spin_loop;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -54,6 +56,8 @@ pub struct Waiter {
     state: AtomicU32,
     next: AtomicPtr<Waiter>,
     before: AtomicPtr<Waiter>,
+    /// Posted once, by whoever made `state` one of those that say signalled.
+    woken: UnsafeCell<libc::sem_t>,
 }
 
 /// `struct wait` of `cond.c`.
@@ -91,8 +95,7 @@ impl Cond {
         // SAFETY: a waiter stays while it is in the queue, which the lock keeps as it is.
         while let Some(waiter) = unsafe { at.as_ref() } {
             let next = waiter.next.load(Relaxed);
-            // After this it may be gone at any time.
-            let (links, word) = (Links::of(waiter), ptr::from_ref(&waiter.state));
+            let links = Links::of(waiter);
             let alone = links.before.is_null() && next.is_null();
             let state = if all || alone {
                 SIGNALLED
@@ -102,7 +105,8 @@ impl Cond {
             };
             if waiter.becomes(state) {
                 self.unlink(&links);
-                futex_wake(word, 1);
+                // SAFETY: the waiter stays until it is posted. After that it may be gone at any time.
+                unsafe { libc::sem_post(waiter.woken.get()) };
                 if !all {
                     break;
                 }
@@ -234,13 +238,16 @@ impl Wait {
     }
 
     /// Out of the queue; false: its time was over. If it was signalled, but others are to have that, they
-    /// are signalled instead.
-    fn leave(&self, pass_on: bool) -> bool {
-        if self.waiter.becomes(LEAVES) {
-            self.cond().lock();
-            self.cond().unlink(&Links::of(&self.waiter));
-            self.cond().unlock();
-            return false;
+    /// are signalled instead. `woken`: its semaphore gave way.
+    fn leave(&self, woken: bool, pass_on: bool) -> bool {
+        if !woken {
+            if self.waiter.becomes(LEAVES) {
+                self.cond().lock();
+                self.cond().unlink(&Links::of(&self.waiter));
+                self.cond().unlock();
+                return false;
+            }
+            self.wait_for_post();
         }
         if self.waiter.state.load(Relaxed) == SIGNALLED_OF_MANY {
             if pass_on {
@@ -250,6 +257,24 @@ impl Wait {
         }
         true
     }
+
+    /// Whoever signalled is just about to do it. This must not end for a cancellation.
+    fn wait_for_post(&self) {
+        let mut before = 0;
+        // SAFETY: an integer of ours, and the semaphore that cond.c has made.
+        unsafe {
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+            while libc::sem_wait(self.waiter.woken.get()) != 0 {}
+            pthread_setcancelstate(before, ptr::null_mut());
+        }
+    }
+}
+
+/// `pthread.h`.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 // What cond.c calls; its comments say what they do.
@@ -260,14 +285,14 @@ unsafe extern "C" fn freqlock_cond_enter(wait: &Wait) -> c_int {
     // SAFETY: the caller's mutex.
     let result = unsafe { pthread_mutex_unlock(wait.mutex) };
     if result != 0 {
-        wait.leave(true);
+        wait.leave(false, true);
     }
     result
 }
 
 #[no_mangle]
-unsafe extern "C" fn freqlock_cond_leave(wait: &Wait) -> c_int {
-    let signalled = wait.leave(false);
+unsafe extern "C" fn freqlock_cond_leave(wait: &Wait, woken: c_int) -> c_int {
+    let signalled = wait.leave(woken != 0, false);
     // SAFETY: the caller's mutex.
     match unsafe { pthread_mutex_lock(wait.mutex) } {
         0 if !signalled => libc::ETIMEDOUT,
@@ -277,7 +302,7 @@ unsafe extern "C" fn freqlock_cond_leave(wait: &Wait) -> c_int {
 
 #[no_mangle]
 unsafe extern "C" fn freqlock_cond_cancelled(wait: &Wait) {
-    wait.leave(true);
+    wait.leave(false, true);
     // SAFETY: the caller's mutex.
     unsafe { pthread_mutex_lock(wait.mutex) };
 }

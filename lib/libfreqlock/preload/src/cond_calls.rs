@@ -28,7 +28,7 @@ extern "C-unwind" {
     fn freqlock_cond_wait(
         cond: *mut pthread_cond_t,
         mutex: *mut pthread_mutex_t,
-        futex_clock: c_int,
+        clock: clockid_t,
         at: *const timespec,
     ) -> c_int;
     fn freqlock_cond_wait_mixed(
@@ -145,13 +145,8 @@ unsafe fn wait(
     if unsafe { at.as_ref() }.is_some_and(|at| Deadline::new(clock, at).is_none()) {
         return libc::EINVAL;
     }
-    let futex_clock = if clock == libc::CLOCK_REALTIME {
-        libc::FUTEX_CLOCK_REALTIME
-    } else {
-        0
-    };
     // SAFETY: what the caller passed.
-    unsafe { freqlock_cond_wait(cond, mutex, futex_clock, at) }
+    unsafe { freqlock_cond_wait(cond, mutex, clock, at) }
 }
 
 /// Whether libc can do all of it: both are its own.

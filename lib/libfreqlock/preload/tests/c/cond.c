@@ -4,7 +4,7 @@
 #include "check.h"
 #include <sys/mman.h>
 
-enum { WAITERS = 6, TOKENS = 600, CANCELS = 150 };
+enum { WAITERS = 6, TOKENS = 600, CANCELS = 600 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;

@@ -19,14 +19,18 @@ kept_crates() {
     echo "$cache/crates-$key"
 }
 
-# A checkout that has built nothing yet begins with those.
+# A checkout that has built nothing yet begins with those; where they cannot be copied, with nothing.
 take_crates() {
-    local kept
+    local kept taken=$root/target/release.taken
     [[ ! -d $root/target/release ]] || return 0
     kept=$(kept_crates) || return
     [[ -d $kept ]] || return 0
     say "taking what was built of other crates from $kept"
-    mkdir -p "$root/target" && cp -a --reflink=auto "$kept/release" "$root/target/"
+    rm -rf "$taken" && mkdir -p "$root/target" || return
+    if ! { cp -a --reflink=auto "$kept/release" "$taken" && mv -T "$taken" "$root/target/release"; }; then
+        say "could not copy them (above): cargo builds them again"
+        rm -rf "$taken"
+    fi
 }
 
 # Once all of the workspace is built and checked; of others than these nobody has a use any more.

@@ -88,6 +88,24 @@ fn condition_variables_are_as_libcs() {
     same("cond", &KINDS);
 }
 
+/// A signal that is lost only where whoever cancels a thread loses its CPU between two instructions.
+#[test]
+fn condition_variables_on_busy_cpus_are_as_libcs() {
+    const COPIES: usize = 6;
+    let program = Program::compile("cond");
+    let plain = program.plain();
+    for kind in KINDS {
+        std::thread::scope(|scope| {
+            let copies: Vec<_> = (0..COPIES)
+                .map(|_| scope.spawn(|| program.run(kind, &[])))
+                .collect();
+            for copy in copies {
+                assert_eq!(copy.join().unwrap(), plain, "{kind}");
+            }
+        });
+    }
+}
+
 #[test]
 fn reader_writer_and_spin_locks_are_as_libcs() {
     same("rwlock", &KINDS);

@@ -37,7 +37,7 @@
 
 struct bandwidth_timer {
 	struct bpf_timer timer;
-	u64 fires_at;
+	struct fl_alarm alarm;
 	u32 seen, went, batch; /* kept here so that the verifier does not unroll the loop */
 };
 
@@ -55,7 +55,7 @@ static int arm(u32 slot, u64 at, u64 now)
 
 	if (!t)
 		return -ENOENT;
-	return fl_timer_arm(&t->timer, &t->fires_at, at, now);
+	return fl_timer_arm(&t->timer, &t->alarm, at, now);
 }
 
 /* Begin the periods of the cgroup in @slot whose time has come. */
@@ -291,7 +291,7 @@ __noinline int fl_bandwidth_went(u64 goal, u64 now)
 
 static int period_fire(void *map, u32 *key, struct bandwidth_timer *t)
 {
-	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), next = FL_NONE;
+	u64 now = fl_timer_now(&t->alarm), next = FL_NONE;
 	u32 slot = *key, came;
 	struct limit_ctx *c = fl_limit(slot);
 	struct task_struct *p;

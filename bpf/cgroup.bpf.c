@@ -62,7 +62,7 @@ struct {
 
 /* Slots in which something ran, a bit each. */
 static u64 active_slots[CGROUP_WORDS];
-static volatile u64 pass_at;   /* when the timer fires; 0: it is not set */
+static struct fl_alarm pass_alarm;
 static volatile u64 ran_since; /* since when something ran, as it was set */
 static u64 passed_at, pass_ns;
 static volatile u32 next_free;
@@ -293,7 +293,8 @@ static void mark_active(u32 slot)
 /* Two CPUs may do so at once: then the timer is set twice, to about the same time. */
 static void set_timer(u64 since, u64 now)
 {
-	u64 at = pass_at, in = greater(CGROUP_PASS_NS, pass_ns * CGROUP_PASS_SHARE);
+	u64 at = READ_ONCE(pass_alarm.at),
+	    in = greater(CGROUP_PASS_NS, pass_ns * CGROUP_PASS_SHARE);
 	struct cgroup_timer *t;
 	u32 zero = 0;
 
@@ -303,8 +304,7 @@ static void set_timer(u64 since, u64 now)
 	if (!t)
 		return;
 	ran_since = since;
-	pass_at = now + in;
-	fl_timer_start(&t->timer, in);
+	fl_timer_set(&t->timer, &pass_alarm, now + in, now);
 }
 
 /* A task of the cgroup in @slot ran here @since then, for the first time in this period. */
@@ -533,14 +533,13 @@ static void sweep(void)
 
 static int pass_fire(void *map, u32 *key, struct cgroup_timer *t)
 {
-	u64 now = fl_timer_now(pass_at), began = bpf_ktime_get_ns(), mean;
+	u64 now = fl_timer_now(&pass_alarm), began = bpf_ktime_get_ns(), mean;
 	u32 i, round;
 
 	/* Idle time, which has no passes, fades what was. */
 	cgroup_pass.ns = elapsed(passed_at, now);
 	cgroup_pass.span = cgroup_span(passed_at, ran_since, now);
 	passed_at = now;
-	pass_at = 0;
 	cgroup_pass.listed = 0;
 	cgroup_pass.nr = 0;
 	cgroup_pass.mass = 0;

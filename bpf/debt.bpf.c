@@ -36,7 +36,7 @@
 
 struct debt_timer {
 	struct bpf_timer timer;
-	u64 fires_at;
+	struct fl_alarm alarm;
 	u32 came; /* 1: a task was held back since the timer looked */
 	u32 seen; /* in this round; kept here so that the verifier does not unroll it */
 };
@@ -56,7 +56,7 @@ static int arm(u64 at, u64 now)
 
 	if (!t)
 		return -ENOENT;
-	return fl_timer_arm(&t->timer, &t->fires_at, at, now);
+	return fl_timer_arm(&t->timer, &t->alarm, at, now);
 }
 
 /* The current task, of @hctx, hands off the lock at @slot, which others waited for. */
@@ -107,7 +107,7 @@ bool fl_debt_hold_back(struct task_struct *p __arg_trusted, struct task_ctx *tct
 
 static int debt_fire(void *map, u32 *key, struct debt_timer *t)
 {
-	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), next = FL_NONE, goal;
+	u64 now = fl_timer_now(&t->alarm), next = FL_NONE, goal;
 	u32 came = __sync_lock_test_and_set(&t->came, 0);
 	struct task_struct *p;
 	struct task_ctx *tctx;

@@ -353,7 +353,7 @@ static __always_inline bool fl_is_isolated(s32 cpu)
 
 /*
  * @p as a pointer that nobody has to trust. For each pointer that is loaded by a trusted one the
- * verifier looks up to four names up in the kernel's BTF, each by a search from its start: a third
+ * verifier looks up to four names up in the kernel's BTF, each by a search from its start: a fifth
  * of what loading took.
  */
 static __always_inline const struct task_struct *fl_cast(const struct task_struct *p)
@@ -380,17 +380,6 @@ static __always_inline bool fl_may_use(const struct task_struct *p, s32 cpu)
 static __always_inline bool fl_allowed(const struct task_struct *p, s32 cpu)
 {
 	return fl_may_use(p, cpu) && !fl_is_isolated(cpu);
-}
-
-/*
- * Now, in a timer that was to fire at @meant and not before. scx_bpf_now() alone may stand
- * still there until the CPU's next tick: a CPU that takes a task from the queue of another one sets
- * that one's clock and does not take it back (6.14 to 7.3, kernel/sched/ext.c: a remote
- * task's run queue is unlocked, but not unpinned).
- */
-static __always_inline u64 fl_timer_now(u64 meant)
-{
-	return greater(scx_bpf_now(), meant);
 }
 
 /* True if the CPU runs or is about to run something of ours. */

@@ -22,6 +22,12 @@ static __always_inline bool fl_cannot_kick(void)
 	return fl_cpu(self)->offline && fl_is_unplugged(self);
 }
 
+/* When a timer fires. */
+struct fl_alarm {
+	u64 at;    /* by scx_bpf_now(); 0 or what is past: it is not set */
+	u64 ahead; /* of that clock against CLOCK_MONOTONIC, by which timers go, ns */
+};
+
 static __always_inline void fl_kick(s32 cpu, u64 flags)
 {
 	if (fl_cannot_kick())
@@ -30,10 +36,7 @@ static __always_inline void fl_kick(s32 cpu, u64 flags)
 		scx_bpf_kick_cpu(cpu, flags);
 }
 
-/*
- * Have @timer fire in @ns; fails where it cannot be set. Whoever keeps when a timer fires takes a
- * time that is past for none, so the next who needs it sets it.
- */
+/* Have @timer fire in @ns; fails where it cannot be set. */
 static __always_inline int fl_timer_start(struct bpf_timer *timer, u64 ns)
 {
 	if (fl_cannot_kick()) {
@@ -43,18 +46,40 @@ static __always_inline int fl_timer_start(struct bpf_timer *timer, u64 ns)
 	return bpf_timer_start(timer, ns, 0);
 }
 
-/*
- * Have @timer fire at @at, or before; @fires_at is when it does, or what is past. Two that do so at
- * once may leave the later time.
- */
-static __always_inline int fl_timer_arm(struct bpf_timer *timer, u64 *fires_at, u64 at, u64 now)
+/* Have @timer fire at @at, which @alarm says from now on. */
+static __always_inline int fl_timer_set(struct bpf_timer *timer, struct fl_alarm *alarm, u64 at,
+					u64 now)
 {
-	u64 fires = READ_ONCE(*fires_at);
+	alarm->at = at;
+	alarm->ahead = now - bpf_ktime_get_ns();
+	return fl_timer_start(timer, at > now ? at - now : 1);
+}
+
+/*
+ * Have @timer fire at @at, or before. A time that is past is none: the timer could not be set. Two
+ * that do so at once may leave the later time.
+ */
+static __always_inline int fl_timer_arm(struct bpf_timer *timer, struct fl_alarm *alarm, u64 at,
+					u64 now)
+{
+	u64 fires = READ_ONCE(alarm->at);
 
 	if (fires > now && fires <= at)
 		return 0;
-	*fires_at = at;
-	return fl_timer_start(timer, at > now ? at - now : 1);
+	return fl_timer_set(timer, alarm, at, now);
+}
+
+/*
+ * Now, in a timer that fires; @alarm is off from then on. scx_bpf_now() alone may stand still there
+ * until the CPU's next tick: a CPU that takes a task from the queue of another one sets that one's
+ * clock and does not take it back (6.14 to 7.3, kernel/sched/ext.c: a remote task's run queue is
+ * unlocked, but not unpinned). And the time that @alarm says may be that of a later firing: who
+ * sets the timer as its callback begins takes it for one that is past.
+ */
+static __always_inline u64 fl_timer_now(struct fl_alarm *alarm)
+{
+	__sync_lock_test_and_set(&alarm->at, 0);
+	return greater(scx_bpf_now(), bpf_ktime_get_ns() + READ_ONCE(alarm->ahead));
 }
 
 #endif /* __FREQLOCK_KICK_BPF_H */

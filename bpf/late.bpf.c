@@ -27,7 +27,7 @@
 
 struct turn_timer {
 	struct bpf_timer timer;
-	u64 fires_at;
+	struct fl_alarm alarm;
 };
 
 struct {
@@ -220,7 +220,7 @@ int fl_end_turn(s32 cpu, u64 now, u64 left)
 	ends = now + left;
 	/* As a barrier: either a firing timer sees the end, or this sees that it has fired. */
 	__sync_lock_test_and_set(&cctx->turn_ends, ends);
-	return fl_timer_arm(&t->timer, &t->fires_at, ends, now);
+	return fl_timer_arm(&t->timer, &t->alarm, ends, now);
 }
 
 /* The turn of the task on @cpu is over. Not inlined: `record` sees it here. */
@@ -237,7 +237,7 @@ __noinline int fl_turn_ends(s32 cpu)
 static int turn_over(void *map, u32 *key, struct turn_timer *t)
 {
 	struct cpu_ctx *cctx = fl_cpu(*key);
-	u64 now = fl_timer_now(__sync_lock_test_and_set(&t->fires_at, 0)), ends;
+	u64 now = fl_timer_now(&t->alarm), ends;
 
 	/* Another task may run meanwhile, whose turn ends later, or with a tick. */
 	ends = READ_ONCE(cctx->turn_ends);
@@ -245,8 +245,7 @@ static int turn_over(void *map, u32 *key, struct turn_timer *t)
 		return 0;
 	if (now + TURN_SLACK_NS >= ends)
 		return fl_turn_ends(*key);
-	t->fires_at = ends;
-	fl_timer_start(&t->timer, ends - now);
+	fl_timer_set(&t->timer, &t->alarm, ends, now);
 	return 0;
 }
 

@@ -21,7 +21,7 @@
 
 struct park_timer {
 	struct bpf_timer timer;
-	u64 fires_at;
+	struct fl_alarm alarm;
 	u32 seen; /* in this round; kept here so that the verifier does not unroll it */
 };
 
@@ -52,7 +52,7 @@ int fl_park_arm(s32 cpu, u64 now, u64 delay_ns)
 	t = bpf_map_lookup_elem(&park_timers, &key);
 	if (!t)
 		return -ENOENT;
-	return fl_timer_arm(&t->timer, &t->fires_at, now + delay_ns, now);
+	return fl_timer_arm(&t->timer, &t->alarm, now + delay_ns, now);
 }
 
 /* Where an overdue task goes: its target if that is still idle, else another idle CPU. */
@@ -101,14 +101,13 @@ __noinline u64 fl_call_for_held(s32 cpu, u64 now)
 static int park_fire(void *map, u32 *key, struct park_timer *t)
 {
 	u32 cpu = *key;
-	u64 now = fl_timer_now(t->fires_at), next = FL_NONE;
+	u64 now = fl_timer_now(&t->alarm), next = FL_NONE;
 	struct task_ctx *tctx;
 	struct task_struct *p;
 	bool going;
 	s32 idle;
 
 	fl_count(timer_fire);
-	t->fires_at = 0;
 	t->seen = 0;
 	/* Kernels before 6.18 do not take a timer for such a section. */
 	bpf_rcu_read_lock();

@@ -94,11 +94,10 @@ static bool code_waits(const struct spin_watch *w, u64 ip, u64 need)
 	return spin_verdict(w, code.marks, need);
 }
 
-/* True if its process has no other thread. A cast pointer is one that no names are looked up for.
- */
+/* True if its process has no other thread. */
 static bool is_alone(struct task_struct *p)
 {
-	return bpf_core_cast(p, struct task_struct)->signal->nr_threads < 2;
+	return fl_cast(p)->signal->nr_threads < 2;
 }
 
 /* A tick of @p, which runs on @cpu. True if it spins: then its slice is over. */

@@ -54,21 +54,22 @@ struct auto_choice {
  * the stack: the verifier of Linux 7.3 follows what points there into every call.
  */
 struct placement {
-	u64 now;
+	/* What `record` writes of it, side by side: up to now. */
 	u64 mode; /* read once: it may change meanwhile */
-	u64 wake_flags;
 	s32 prev_cpu;
-	s32 this_cpu;
-	u64 leave_ns; /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool fork;
+	bool idle; /* out: the CPU was idle and has been claimed */
+	bool hold; /* out: wait among the warm CPUs, and leave those outside of them idle */
+	bool park; /* out: wait there on purpose */
+	u64 now;
+	u64 wake_flags;
+	s32 this_cpu;
+	u64 leave_ns;    /* until the task on this_cpu leaves it by itself, FL_NONE unknown */
 	bool displaced;  /* a real-time task takes prev_cpu from it just now */
 	bool from_task;  /* forked or woken by the task on this_cpu, not by an interrupt */
 	u32 nr_active;   /* auto: cores that are not idle, where that slows others */
 	bool any_idle;   /* auto: some CPU that the task may use is idle */
 	u64 burst;       /* auto: work that it is expected to do, ns at full speed */
-	bool idle;       /* out: the CPU was idle and has been claimed */
-	bool hold;       /* out: wait among the warm CPUs, and leave those outside of them idle */
-	bool park;       /* out: wait there on purpose */
 	s32 park_target; /* out: idle CPU for when the wait was too long, or -1 */
 	u64 park_ns;     /* out: how long to wait at most */
 	u64 park_spared; /* out: ns that an idle CPU would take to run it */

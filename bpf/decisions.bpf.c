@@ -40,7 +40,7 @@ static u64 result_of(void *ctx)
 
 static u32 pid_of(u64 task)
 {
-	return BPF_CORE_READ((struct task_struct *)task, pid);
+	return bpf_core_cast((void *)task, struct task_struct)->pid;
 }
 
 static u64 both(u32 high, u32 low)
@@ -69,7 +69,7 @@ int record_tick(u64 *ctx)
 SEC("?fexit/fl_place")
 int record_place(u64 *ctx)
 {
-	u64 head[__builtin_offsetof(struct placement, park_ns) / sizeof(u64)] = {};
+	u64 head[__builtin_offsetof(struct placement, now) / sizeof(u64)] = {};
 	const struct placement *pl = (const void *)head;
 	s32 cpu = result_of(ctx);
 	u32 why;

@@ -18,11 +18,11 @@ static __always_inline void record_name(u32 pid, const char *comm)
 {
 	u64 name[2] = {};
 
-	if (!(wanted & (1ULL << FL_TRACE_name)))
+	if (!is_wanted(FL_TRACE_name))
 		return;
 	bpf_probe_read_kernel_str(name, sizeof(name), comm);
 	record(FL_TRACE_name, pid, name[0]);
-	if (name[1])
+	if (name[1] && is_wanted(FL_TRACE_name_rest))
 		record(FL_TRACE_name_rest, pid, name[1]);
 }
 
@@ -36,7 +36,8 @@ int BPF_PROG(record_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(record_exec, struct task_struct *p, pid_t old_pid)
 {
-	record(FL_TRACE_exec, p->pid, (u32)old_pid);
+	if (is_wanted(FL_TRACE_exec))
+		record(FL_TRACE_exec, p->pid, (u32)old_pid);
 	record_name(p->pid, p->comm);
 	return 0;
 }
@@ -101,10 +102,12 @@ int BPF_PROG(record_migrate, struct task_struct *p, int dest)
 SEC("tp_btf/cpu_idle")
 int BPF_PROG(record_idle, unsigned int state)
 {
-	if (state == (u32)-1)
+	if (state != (u32)-1) {
+		if (is_wanted(FL_TRACE_idle))
+			record(FL_TRACE_idle, 0, state);
+	} else if (is_wanted(FL_TRACE_idle_end)) {
 		record(FL_TRACE_idle_end, 0, 0);
-	else
-		record(FL_TRACE_idle, 0, state);
+	}
 	return 0;
 }
 

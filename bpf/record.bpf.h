@@ -20,12 +20,6 @@
 
 /* Written before load. Bits of enum fl_trace: what is to be recorded. */
 const volatile u64 wanted;
-/* By CPU: which buffer it has, or REC_UNWANTED or REC_ABSENT. */
-const volatile u16 buffer_of[FL_MAX_CPUS];
-/* Events in each buffer, a power of two. */
-const volatile u32 nr_places = 1;
-/* Whether a full buffer begins anew. */
-const volatile bool overwrite;
 
 /* Events of CPUs that came after the recording began. */
 u64 lost_elsewhere;
@@ -39,38 +33,41 @@ struct {
 	__type(value, struct rec_event);
 } events SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct rec_cursor);
-} cursors SEC(".maps");
+/* By CPU. A map of its own, which the objects of a recording share and the agent maps. */
+struct rec_cursor cursors[FL_MAX_CPUS] SEC(".data.cursors");
+
+/* The CPU of @cursor has no buffer, or a full one. */
+static __noinline int record_lost(struct rec_cursor *cursor)
+{
+	if (cursor->stop)
+		__sync_fetch_and_add(&cursor->lost, 1);
+	else if (cursor->mask == REC_ABSENT)
+		__sync_fetch_and_add(&lost_elsewhere, 1);
+	return 0;
+}
+
+/* What is wanted is asked where a program writes more than one kind: others are not loaded. */
+static __always_inline bool is_wanted(enum fl_trace kind)
+{
+	return wanted & (1ULL << kind);
+}
 
 static __always_inline void record(enum fl_trace kind, u32 pid, u64 arg)
 {
-	u32 cpu = bpf_get_smp_processor_id();
+	u32 cpu = bpf_get_smp_processor_id(), place;
 	struct rec_cursor *cursor;
 	struct rec_event *event;
-	u32 buffer, place;
 	u64 now;
 
-	if (!(wanted & (1ULL << kind)) || cpu >= FL_MAX_CPUS)
+	if (cpu >= FL_MAX_CPUS)
 		return;
-	buffer = buffer_of[cpu];
-	cursor = bpf_map_lookup_elem(&cursors, &buffer);
-	if (!cursor) {
-		if (buffer == REC_ABSENT)
-			__sync_fetch_and_add(&lost_elsewhere, 1);
-		return;
-	}
-	if (!overwrite && cursor->head - cursor->tail >= nr_places - REC_MARGIN) {
-		__sync_fetch_and_add(&cursor->lost, 1);
+	cursor = &cursors[cpu];
+	if (cursor->head >= cursor->stop) {
+		record_lost(cursor);
 		return;
 	}
 	now = bpf_ktime_get_ns();
-	place = __sync_fetch_and_add(&cursor->head, 1) & (nr_places - 1);
-	place += buffer * nr_places;
+	place = cursor->first + (__sync_fetch_and_add(&cursor->head, 1) & cursor->mask);
 	event = bpf_map_lookup_elem(&events, &place);
 	if (!event)
 		return;

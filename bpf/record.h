@@ -11,10 +11,10 @@
 enum rec_consts {
 	/* Room that stays free: as many programs can interrupt each other on one CPU. */
 	REC_MARGIN = 16,
-	/* Instead of a buffer's number: the CPU is not to be recorded, ... */
-	REC_UNWANTED = 0xffff,
+	/* In place of a mask, of a CPU without a buffer: it is not to be recorded, ... */
+	REC_UNWANTED = 0,
 	/* ... or was offline as the recording began. */
-	REC_ABSENT = 0xfffe,
+	REC_ABSENT = 1,
 };
 
 /* Of FL_TRACE_place, beside the mode: what came of it. */
@@ -55,12 +55,14 @@ struct rec_event {
 	u64 arg;
 };
 
-/* Where a CPU is in its buffer: counts of events since the recording began. */
+/* A CPU's buffer, and where it is there: counts of events since the recording began. */
 struct rec_cursor {
-	u64 head; /* of those that got a place */
-	u64 tail; /* of those that the agent took out */
-	u64 lost; /* of those that found no place */
-	u64 unused[5];
+	u64 head;  /* of those that got a place */
+	u64 stop;  /* there it is full; 0: it has no buffer */
+	u64 lost;  /* of those that found no place */
+	u64 first; /* its first place among those of all CPUs */
+	u64 mask;  /* of its places, whose number is a power of two */
+	u64 unused[3];
 };
 
 /*

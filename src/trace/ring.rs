@@ -2,7 +2,7 @@
 //! The buffers that bpf/record.bpf.c fills, as the agent has them mapped: one for each
 //! CPU, each a power of two of events, with a cursor.
 
-use super::format::{Event, Task};
+use super::format::{Event, Task, MAX_CPUS};
 use crate::raw;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
@@ -18,13 +18,41 @@ pub(super) mod abi {
     include!(concat!(env!("OUT_DIR"), "/record.rs"));
 }
 
-/// Number of a buffer that no CPU has: the CPU is not to be recorded.
-pub const UNWANTED: u16 = abi::rec_consts_REC_UNWANTED as u16;
-/// The same of a CPU that was offline.
-pub const ABSENT: u16 = abi::rec_consts_REC_ABSENT as u16;
+/// Why a CPU has no buffer.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub enum Without {
+    /// It was offline as the recording began.
+    Absent = abi::rec_consts_REC_ABSENT,
+    /// It is not to be recorded.
+    Unwanted = abi::rec_consts_REC_UNWANTED,
+}
+
+/// What becomes of events that find a full buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// They are lost, and counted.
+    Loses,
+    /// They take the places of the oldest.
+    BeginsAnew,
+}
+
+/// Bytes of all cursors.
+pub const CURSORS_BYTES: usize = MAX_CPUS * size_of::<abi::rec_cursor>();
 
 const WORDS: usize = Event::BYTES / 8;
 const CURSOR_WORDS: usize = size_of::<abi::rec_cursor>() / 8;
+
+/// The words of a cursor.
+mod word {
+    use super::abi::rec_cursor;
+    use std::mem::offset_of;
+    pub const HEAD: usize = offset_of!(rec_cursor, head) / 8;
+    pub const STOP: usize = offset_of!(rec_cursor, stop) / 8;
+    pub const LOST: usize = offset_of!(rec_cursor, lost) / 8;
+    pub const FIRST: usize = offset_of!(rec_cursor, first) / 8;
+    pub const MASK: usize = offset_of!(rec_cursor, mask) / 8;
+}
 const _: () = assert!(size_of::<abi::rec_event>() == Event::BYTES);
 
 /// Fewest places of a buffer: many times the margin that stays free.
@@ -80,6 +108,11 @@ pub struct Rings<W: Words> {
     events: W,
     cursors: W,
     places: u64,
+    full: Full,
+    /// By buffer: the CPU whose it is.
+    cpus: Vec<usize>,
+    /// By buffer: how many events were taken out.
+    done: Vec<u64>,
     /// By buffer: up to where events had their places as it was looked at last.
     seen: Vec<u64>,
     /// By buffer: up to where [`Rings::watch`] has returned them.
@@ -87,40 +120,69 @@ pub struct Rings<W: Words> {
 }
 
 impl<W: Words> Rings<W> {
-    /// `places`: of each buffer, a power of two.
-    pub fn new(events: W, cursors: W, buffers: usize, places: u32) -> Self {
-        Self {
+    /// Gives `cpus` a buffer each, before anything is written, and the `others` none. `places`: of
+    /// each buffer, a power of two.
+    pub fn new(
+        events: W,
+        cursors: W,
+        cpus: &[usize],
+        others: Without,
+        places: u32,
+        full: Full,
+    ) -> Self {
+        let places = u64::from(places);
+        for cursor in cursors.words().chunks(CURSOR_WORDS) {
+            cursor[word::MASK].store(u64::from(others as u32), Ordering::Relaxed);
+        }
+        let rings = Self {
             events,
             cursors,
-            places: u64::from(places),
-            seen: vec![0; buffers],
-            watched: vec![0; buffers],
+            places,
+            full,
+            cpus: cpus.to_vec(),
+            done: vec![0; cpus.len()],
+            seen: vec![0; cpus.len()],
+            watched: vec![0; cpus.len()],
+        };
+        for (buffer, first) in (0..cpus.len()).zip((0..).step_by(places as usize)) {
+            let cursor = rings.cursor(buffer);
+            cursor[word::FIRST].store(first, Ordering::Relaxed);
+            cursor[word::MASK].store(places - 1, Ordering::Relaxed);
+            rings.set_stop(buffer);
         }
+        rings
     }
 
-    fn cursor(&self, buffer: usize) -> [&AtomicU64; 3] {
-        let words = &self.cursors.words()[buffer * CURSOR_WORDS..];
-        [&words[0], &words[1], &words[2]]
+    fn cursor(&self, buffer: usize) -> &[AtomicU64] {
+        let cursor = self.cpus[buffer] * CURSOR_WORDS;
+        &self.cursors.words()[cursor..cursor + CURSOR_WORDS]
+    }
+
+    /// From what was taken out on, there is room.
+    fn set_stop(&self, buffer: usize) {
+        let stop = match self.full {
+            Full::Loses => self.done[buffer] + self.places - u64::from(abi::rec_consts_REC_MARGIN),
+            Full::BeginsAnew => u64::MAX,
+        };
+        self.cursor(buffer)[word::STOP].store(stop, Ordering::Release);
     }
 
     /// Whether one of them is half full.
     pub fn is_half_full(&self) -> bool {
-        (0..self.seen.len()).any(|buffer| {
-            let [head, tail, _] = self.cursor(buffer);
-            let used = head.load(Ordering::Relaxed) - tail.load(Ordering::Relaxed);
-            used > self.places / 2
+        (0..self.cpus.len()).any(|buffer| {
+            let head = self.cursor(buffer)[word::HEAD].load(Ordering::Relaxed);
+            head - self.done[buffer] > self.places / 2
         })
     }
 
     /// Takes out what was there at the last look, so that whoever wrote it has long come to
     /// its end; with `all`, when nobody writes any more, the rest too.
     pub fn take(&mut self, buffer: usize, all: bool) -> Taken {
-        let [head, tail, lost] = self.cursor(buffer);
-        let now = head.load(Ordering::Acquire);
+        let now = self.cursor(buffer)[word::HEAD].load(Ordering::Acquire);
         let upto = if all { now } else { self.seen[buffer] };
         let words = &self.events.words()[buffer * self.places as usize * WORDS..];
         let mut taken = Taken::default();
-        let mut done = tail.load(Ordering::Relaxed);
+        let mut done = self.done[buffer];
         while done < upto {
             let at = (done % self.places) as usize * WORDS;
             let time = words[at].load(Ordering::Acquire);
@@ -137,16 +199,21 @@ impl<W: Words> Rings<W> {
             }
             done += 1;
         }
-        tail.store(done, Ordering::Release);
-        taken.lost = lost.load(Ordering::Relaxed);
+        taken.lost = self.lost(buffer);
+        self.done[buffer] = done;
         self.seen[buffer] = now;
+        self.set_stop(buffer);
         taken
+    }
+
+    fn lost(&self, buffer: usize) -> u64 {
+        self.cursor(buffer)[word::LOST].load(Ordering::Relaxed)
     }
 
     /// What buffers that begin anew have now; they keep it. An event that a program is about
     /// to write may be missing.
     pub fn copies(&self) -> Vec<Taken> {
-        let heads = (0..self.seen.len()).map(|buffer| self.cursor(buffer)[0]);
+        let heads = (0..self.cpus.len()).map(|buffer| &self.cursor(buffer)[word::HEAD]);
         let heads: Vec<u64> = heads.map(|head| head.load(Ordering::Acquire)).collect();
         // Programs that had begun come to their end.
         std::thread::sleep(SETTLE);
@@ -158,7 +225,7 @@ impl<W: Words> Rings<W> {
     /// What came since the call before, as of the look before that; it stays in the buffer.
     /// `overwritten` counts those that came and went in between.
     pub fn watch(&mut self, buffer: usize) -> Taken {
-        let head = self.cursor(buffer)[0].load(Ordering::Acquire);
+        let head = self.cursor(buffer)[word::HEAD].load(Ordering::Acquire);
         let upto = std::mem::replace(&mut self.seen[buffer], head);
         let from = std::mem::replace(&mut self.watched[buffer], upto);
         self.copy(buffer, from, upto)
@@ -166,7 +233,7 @@ impl<W: Words> Rings<W> {
 
     /// Events with these numbers, as far as they are still there while others are written.
     fn copy(&self, buffer: usize, begin: u64, upto: u64) -> Taken {
-        let [head, _, lost] = self.cursor(buffer);
+        let head = &self.cursor(buffer)[word::HEAD];
         let words = &self.events.words()[buffer * self.places as usize * WORDS..];
         let oldest = |head: u64| head.saturating_sub(self.places).clamp(begin, upto);
         let from = oldest(head.load(Ordering::Acquire));
@@ -186,7 +253,7 @@ impl<W: Words> Rings<W> {
         events.retain(|event| event.time != 0 && event.time >= first);
         Taken {
             events,
-            lost: lost.load(Ordering::Relaxed),
+            lost: self.lost(buffer),
             overwritten: kept - begin,
         }
     }
@@ -238,14 +305,48 @@ mod tests {
         (0..n).map(|_| AtomicU64::new(0)).collect()
     }
 
+    /// Of CPUs 1 and 3 of four, with `places` each.
+    fn rings_of(places: u32, full: Full) -> Rings<Vec<AtomicU64>> {
+        let events = words(2 * places as usize * WORDS);
+        let cursors = words(4 * CURSOR_WORDS);
+        Rings::new(events, cursors, &[1, 3], Without::Absent, places, full)
+    }
+
     fn rings() -> Rings<Vec<AtomicU64>> {
-        Rings::new(words(2 * 8 * WORDS), words(2 * CURSOR_WORDS), 2, 8)
+        rings_of(8, Full::BeginsAnew)
+    }
+
+    #[test]
+    fn each_cpu_has_a_buffer_of_its_own_or_none() {
+        let rings = rings_of(64, Full::Loses);
+        let cursor = |cpu: usize| {
+            let words = rings.cursors[cpu * CURSOR_WORDS..].iter();
+            words
+                .map(|word| word.load(Ordering::Relaxed))
+                .take(5)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(cursor(0), [0, 0, 0, 0, 1]);
+        assert_eq!(cursor(1), [0, 48, 0, 0, 63]);
+        assert_eq!(cursor(2), [0, 0, 0, 0, 1]);
+        assert_eq!(cursor(3), [0, 48, 0, 64, 63]);
+    }
+
+    #[test]
+    fn what_is_taken_out_makes_room() {
+        let mut rings = rings_of(64, Full::Loses);
+        (1..=40).for_each(|time| put(&rings, 0, time));
+        rings.take(0, true);
+        let stop = |buffer| rings.cursor(buffer)[word::STOP].load(Ordering::Relaxed);
+        assert_eq!((stop(0), stop(1)), (88, 48));
     }
 
     /// As the BPF side does it.
     fn put(rings: &Rings<Vec<AtomicU64>>, buffer: usize, time: u64) {
-        let place = rings.cursor(buffer)[0].fetch_add(1, Ordering::Relaxed);
-        let at = (buffer * 8 + (place % 8) as usize) * WORDS;
+        let cursor = rings.cursor(buffer);
+        let place = cursor[word::HEAD].fetch_add(1, Ordering::Relaxed);
+        let first = cursor[word::FIRST].load(Ordering::Relaxed);
+        let at = (first + place % rings.places) as usize * WORDS;
         rings.events[at].store(time, Ordering::Relaxed);
     }
 
@@ -289,7 +390,7 @@ mod tests {
             put(&rings, 1, time);
         }
         // Its place is taken, and has the event of the round before.
-        rings.cursor(1)[0].fetch_add(1, Ordering::Relaxed);
+        rings.cursor(1)[word::HEAD].fetch_add(1, Ordering::Relaxed);
         for _ in 0..2 {
             let mut all = rings.copies();
             assert_eq!(all[0], Taken::default());

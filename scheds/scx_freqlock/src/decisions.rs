@@ -43,12 +43,6 @@ pub struct Ours {
 pub struct Shared<'a> {
     /// A set of kinds.
     pub wanted: u64,
-    /// Events of each buffer.
-    pub places: u32,
-    /// Whether the newest are kept.
-    pub overwrite: bool,
-    /// By CPU.
-    pub buffer_of: &'a [u16],
     /// The buffers' map.
     pub events: BorrowedFd<'a>,
     /// The cursors' one.
@@ -183,9 +177,6 @@ impl Watched {
         let rodata = open.maps.rodata_data.as_deref_mut();
         let rodata = rodata.context("the BPF object of decisions has no .rodata")?;
         rodata.wanted = shared.wanted;
-        rodata.nr_places = shared.places;
-        rodata.overwrite = shared.overwrite;
-        rodata.buffer_of.copy_from_slice(shared.buffer_of);
         rodata.at_cpu_ctxs = variables.offset("cpu_ctxs")?;
         rodata.at_cpu_topo = variables.offset("cpu_topo")?;
         rodata.at_rents = variables.offset("rents")?;
@@ -194,7 +185,7 @@ impl Watched {
         let bss = variables.bss().as_raw_fd();
         open.maps.variables.set_inner_map_fd(variables.bss())?;
         open.maps.events.reuse_fd(shared.events)?;
-        open.maps.cursors.reuse_fd(shared.cursors)?;
+        open.maps.data_cursors.reuse_fd(shared.cursors)?;
         // Of headers of the scheduler's.
         open.maps.task_ctxs.set_autocreate(false)?;
         open.maps.cpu_orders.set_autocreate(false)?;

@@ -17,7 +17,7 @@ use anyhow::{bail, ensure, Context, Result};
 use crossbeam::channel::{bounded, never, select, tick, Receiver, Sender};
 use freqlock::control::dump_socket;
 use freqlock::trace::format::{Cpu, End, Event, Head, MAX_CPUS};
-use freqlock::trace::ring::{self, Mapped, Present, Rings};
+use freqlock::trace::ring::{self, Full, Mapped, Present, Rings, Without};
 use freqlock::trace::trigger::{Trigger, Triggers};
 use freqlock::trace::writer::Writer;
 use freqlock::trace::Kind;
@@ -181,22 +181,10 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     let rodata = open.maps.rodata_data.as_deref_mut();
     let rodata = rodata.context("the recorder has no .rodata")?;
     rodata.wanted = set_of(&wanted);
-    rodata.nr_places = places;
-    rodata.overwrite = opts.overwrite;
-    let other = match opts.cpus {
-        None => ring::ABSENT,
-        Some(_) => ring::UNWANTED,
-    };
-    rodata.buffer_of.fill(other);
-    for (buffer, cpu) in cpus.iter().enumerate() {
-        rodata.buffer_of[*cpu] = buffer as u16;
-    }
-    let buffer_of = rodata.buffer_of;
     let buffers = u32::try_from(cpus.len())?;
     let all = places.checked_mul(buffers);
     let all = all.context("the buffers of all CPUs are too large: make --buffer smaller")?;
     open.maps.events.set_max_entries(all)?;
-    open.maps.cursors.set_max_entries(buffers)?;
     choose_programs(&mut open.progs, set_of(&wanted));
 
     let mut skel = open
@@ -204,12 +192,20 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
         .context("cannot load the recorder: is there memory for its buffers? See --buffer")?;
     let bytes = |map: u64, size: usize| usize::try_from(map).map(|map| map * size);
     let events = Mapped::new(&skel.maps.events.as_fd(), bytes(all.into(), Event::BYTES)?);
-    let cursors = Mapped::new(&skel.maps.cursors.as_fd(), bytes(buffers.into(), 64)?);
+    let cursors = Mapped::new(&skel.maps.data_cursors.as_fd(), ring::CURSORS_BYTES);
     let (events, cursors) = (
         events.context("cannot map the recorder's buffers")?,
         cursors.context("cannot map the recorder's cursors")?,
     );
-    let mut rings = Rings::new(events, cursors, cpus.len(), places);
+    let others = match opts.cpus {
+        None => Without::Absent,
+        Some(_) => Without::Unwanted,
+    };
+    let full = match opts.overwrite {
+        true => Full::BeginsAnew,
+        false => Full::Loses,
+    };
+    let mut rings = Rings::new(events, cursors, &cpus, others, places, full);
 
     let decides_by = (ours.as_ref())
         .filter(|_| wanted.iter().any(|kind| kind.is_asked_for()))
@@ -218,11 +214,8 @@ pub fn run(opts: &RecordOpts) -> Result<u8> {
     let mut objects = ours.as_ref().map(Ours::objects).unwrap_or_default();
     let shared = Shared {
         wanted: set_of(&wanted),
-        places,
-        overwrite: opts.overwrite,
-        buffer_of: &buffer_of,
         events: skel.maps.events.as_fd(),
-        cursors: skel.maps.cursors.as_fd(),
+        cursors: skel.maps.data_cursors.as_fd(),
         verifier: opts.verifier,
     };
     let watching = ours.map(|ours| ours.watch(&shared, &mut objects));

@@ -207,7 +207,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
         /// Noise of any width, heavy tails and drift: 11/1024 at most, so of 500 trials
-        /// 15 and more have a probability of 0.0006.
+        /// 21 and more have a probability of 2e-7.
         #[test]
         fn noise_is_seldom_taken_for_better(width in 0.0..3.0_f64, drift in -0.5..0.5_f64, tail in 1.0..20.0_f64) {
             let mut at = 0.0;
@@ -216,7 +216,7 @@ mod tests {
                 let tail = if rng.f64() < 0.05 { tail } else { 1.0 };
                 (width * rng.f64() + at).exp() * tail
             });
-            prop_assert!(taken < 15, "{} of 500", taken);
+            prop_assert!(taken < 21, "{} of 500", taken);
         }
 
         /// A candidate that is better by more than noise can hide is found each time.

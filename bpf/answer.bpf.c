@@ -53,7 +53,7 @@ static void answered(struct task_ctx *tctx, struct lock_slot *s, struct task_ctx
 		return;
 	cctx->running_deadline = vtime_deadline(by->vtime, 0, fl_slice(by), by->weight);
 	/* It runs in the stead of its client, which takes the CPU back. */
-	tctx->flags |= FL_TASK_HANDOFF;
+	fl_handed(tctx, 0);
 }
 
 /* The sleep of @tctx is over; @by, @self, has woken it, NULL for an interrupt. */

@@ -40,7 +40,7 @@ static u64 result_of(void *ctx)
 
 static u32 pid_of(u64 task)
 {
-	return bpf_core_cast((void *)task, struct task_struct)->pid;
+	return fl_cast((const struct task_struct *)task)->pid;
 }
 
 static u64 both(u32 high, u32 low)

@@ -108,6 +108,18 @@ __noinline int fl_lock_begin(struct task_struct *w __arg_trusted,
 	return 0;
 }
 
+/* @w, which @waker wakes, is to have the lock at @slot: when it gets a CPU. */
+static void order_handoff(struct task_struct *w, struct task_ctx *wctx, struct task_struct *waker,
+			  u32 slot)
+{
+	s32 level = FREQLOCK_DEFAULT;
+
+	if (fl_asks(FL_HOOK_order_handoff, wctx))
+		level = fl_ask_handoff(w, wctx, waker, slot);
+	if (level != FREQLOCK_NO)
+		fl_handed(wctx, level == FREQLOCK_DEFAULT ? 0 : level);
+}
+
 /*
  * @w, which waits for a lock, is woken: by an interrupt, then its time is up; or by
  * the current task, and that is a handoff, be the current task the holder that was
@@ -134,7 +146,7 @@ int fl_lock_woken(struct task_struct *w __arg_trusted, struct task_ctx *wctx __a
 			cctx->running_deadline = vtime_deadline(hctx->vtime, 0, fl_slice(hctx),
 								hctx->weight);
 	}
-	wctx->flags |= FL_TASK_HANDOFF;
+	order_handoff(w, wctx, waker, edge_slot(wctx->edge));
 	return fl_lock_end(wctx, fl_self(w, wctx), true, now);
 }
 

@@ -37,4 +37,11 @@ static __always_inline void fl_wait_stale(struct task_struct *p, struct task_ctx
 		fl_lock_end(tctx, fl_self(p, tctx), false, now);
 }
 
+/* What @tctx waited for is to be its: it is ordered by @level, 0: by its own weight. */
+static inline void fl_handed(struct task_ctx *tctx, u32 level)
+{
+	tctx->flags |= FL_TASK_HANDOFF;
+	tctx->handed_level = level;
+}
+
 #endif /* __FREQLOCK_EDGE_BPF_H */

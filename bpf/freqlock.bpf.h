@@ -158,12 +158,14 @@ struct task_ctx {
 	u64 debt_until;   /* it owes others lock time until then: debt.bpf.c */
 	s32 big_cpu;      /* it is to continue there, or -1; written by its waiter */
 	u32 level;        /* of its own nice value */
+	u32 handed_level; /* with FL_TASK_HANDOFF: a policy orders it as one of this level; 0: none
+			     does */
 	/* What it waits for: edge.bpf.c, lock.bpf.c. */
 	u32 cookie;     /* distinguishes it from another task with its PID */
 	u32 edge;       /* to the lock that it waits for, 0 none */
 	u64 edge_since; /* when its edge was made */
 	u64 wait_hash;  /* of the lock for which it is about to sleep or does, 0 none */
-	u64 wait_since;
+	u64 wait_since; /* 0: the wait is not to be in the profile */
 	u64 wait_owner; /* fl_self() of that one's holder, 0 once it slept */
 	/* Who answers it: answer.bpf.c. */
 	struct answers answers;
@@ -172,7 +174,7 @@ struct task_ctx {
 	u64 hint_exec;  /* ... of the program that it was then, by its number */
 	u64 hint_holds; /* hash of the lock that it said to hold, 0 none */
 	u64 hint_waits; /* of the one for which it said to spin, while it has an edge */
-	u64 hint_since; /* then it began to */
+	u64 hint_since; /* then it began to; 0: that is not to be in the profile */
 	/* What is reported of it: account.bpf.c. */
 	u64 counted_at; /* its time on the CPU is in @stats up to here */
 	struct fl_task_stats stats;

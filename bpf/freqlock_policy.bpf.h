@@ -19,6 +19,14 @@
  *	this. FREQLOCK_NO: it inherits nothing.
  * waiter_level(const struct freqlock_waiter *)
  *	A task is about to sleep for a lock. A level: what it gives to the holder.
+ * order_handoff(const struct freqlock_handoff *)
+ *	A waiter is woken for a lock that is to be its now. By default it preempts what runs on
+ *	its CPU at once, if its deadline is the earlier one. A level: the same, and its deadline
+ *	is that of a task of this level. FREQLOCK_NO: it takes its turn, as if it had waited for
+ *	something else; whoever runs may take the lock before it.
+ * profile_filter(const struct freqlock_profiled *)
+ *	A task is about to wait for a lock. FREQLOCK_NO: the wait is left out of the profile of
+ *	locks, and of a lock that has no other one nothing is kept. FREQLOCK_YES: it is in.
  * is_spinner(const struct freqlock_spinner *)
  *	A tick hit a task of a process with several threads, in user mode. FREQLOCK_YES: it
  *	only waits, and gives way to runnable tasks of its process. FREQLOCK_NO: it works.
@@ -31,7 +39,8 @@
  *
  * A policy may have variables, constants and functions of its own. It may call neither helpers nor
  * kernel functions, so what it knows is what it is given. Hooks of locks are asked in the
- * scheduler's own operations; on behalf of real-time waiters they are not.
+ * scheduler's own operations, profile_filter where a lock is waited for; on behalf of real-time
+ * waiters only the latter is.
  */
 #ifndef __FREQLOCK_POLICY_BPF_H
 #define __FREQLOCK_POLICY_BPF_H
@@ -51,7 +60,7 @@ typedef _Bool bool;
 #endif
 
 /* Of the functions and structs here; a policy of another version is refused. */
-#define FREQLOCK_POLICY_ABI 1
+#define FREQLOCK_POLICY_ABI 2
 
 /* Answers; where a CPU is asked for, 0 and 1 are CPUs. */
 #define FREQLOCK_DEFAULT (-1)
@@ -93,6 +102,38 @@ struct freqlock_waiter {
 	u32 unused;
 };
 
+/* A task is woken for a lock, by whoever held it or another task. */
+struct freqlock_handoff {
+	struct freqlock_task task;
+	u64 lock; /* as above */
+	u32 waker_pid;
+	u32 waker_cpu;
+	u32 waker_node;
+	u32 waker_llc;      /* number of its last-level cache */
+	u32 waker_capacity; /* 1024 for the biggest CPU */
+	u32 prev_cpu;       /* where the task ran last, and so on */
+	u32 prev_node;
+	u32 prev_llc;
+	u32 prev_capacity;
+	u32 waiting; /* tasks that still wait for the lock */
+};
+
+/* A task is about to wait for a lock, which may enter the profile. */
+struct freqlock_profiled {
+	struct freqlock_task task;
+	u64 lock; /* as above */
+	u64 addr; /* of the lock, in the process's memory or the kernel's */
+	u32 kind; /* FREQLOCK_FUTEX and so on */
+	u32 unused;
+};
+
+/* Kinds of locks. */
+#define FREQLOCK_FUTEX 1 /* glibc's mutexes and what has their words */
+#define FREQLOCK_PI    2 /* PI futexes */
+#define FREQLOCK_MUTEX 3 /* mutexes of the kernel */
+#define FREQLOCK_RWSEM 4 /* its semaphores for readers and writers */
+#define FREQLOCK_HINT  6 /* reported by threads, as libfreqlock's are */
+
 /* A tick hit a task. */
 struct freqlock_spinner {
 	struct freqlock_task task;
@@ -116,8 +157,8 @@ struct freqlock_placement {
 };
 
 /*
- * A question of one CPU, as the scheduler writes it, and the answer. One map has these of all CPUs;
- * the scheduler and all policies share it.
+ * A question, as the scheduler writes it, and the answer. One map has all of them; the scheduler
+ * and all policies share it.
  */
 struct freqlock_call {
 	s32 answer;
@@ -126,14 +167,21 @@ struct freqlock_call {
 		struct freqlock_holder may_preempt_holder;
 		struct freqlock_holder boost_holder;
 		struct freqlock_waiter waiter_level;
+		struct freqlock_handoff order_handoff;
+		struct freqlock_profiled profile_filter;
 		struct freqlock_spinner is_spinner;
 		struct freqlock_placement place;
 	};
 } __attribute__((aligned(128)));
 
-#define FREQLOCK_CPUS 1024 /* a power of two */
-#define FREQLOCK_CALLS                                     \
-	struct freqlock_call freqlock_calls[FREQLOCK_CPUS] \
+/* A function may be added as long as policies that were compiled before have the same map. */
+_Static_assert(sizeof(struct freqlock_call) == 128, "a new FREQLOCK_POLICY_ABI is due");
+
+/* Places for questions: one for each CPU, and one more for what is asked on behalf of its tasks. */
+#define FREQLOCK_CPUS   1024
+#define FREQLOCK_PLACES (2 * FREQLOCK_CPUS) /* a power of two */
+#define FREQLOCK_CALLS                                       \
+	struct freqlock_call freqlock_calls[FREQLOCK_PLACES] \
 		__attribute__((weak, section(".bss.policy")))
 
 #ifndef FREQLOCK_SCHEDULER
@@ -144,14 +192,14 @@ __attribute__((section("license"), used)) static char __freqlock_license[] = "GP
 #define __FREQLOCK_TEXT(x)     #x
 #define __FREQLOCK_ABI(abi)    __FREQLOCK_TEXT(abi)
 #define __FREQLOCK_ABOUT(name) typeof(((struct freqlock_call *)0)->name)
-/* A program on the scheduler's function fl_hook_NAME(cpu), which does nothing itself. */
+/* A program on the scheduler's function fl_hook_NAME(place), which does nothing itself. */
 #define FREQLOCK_POLICY(name, about)                                                               \
 	static inline __attribute__((always_inline)) int __##name(const __FREQLOCK_ABOUT(name) *); \
 	__attribute__((section("fentry/" __FREQLOCK_ABI(FREQLOCK_POLICY_ABI) "/" #name),           \
 		       used)) int                                                                  \
 	name(const u64 *args)                                                                      \
 	{                                                                                          \
-		struct freqlock_call *call = &freqlock_calls[args[0] & (FREQLOCK_CPUS - 1)];       \
+		struct freqlock_call *call = &freqlock_calls[args[0] & (FREQLOCK_PLACES - 1)];     \
 		call->answer = __##name(&call->name);                                              \
 		return 0;                                                                          \
 	}                                                                                          \

@@ -15,6 +15,7 @@
 #include "hint.bpf.h"
 #include "edge.bpf.h"
 #include "graph.bpf.h"
+#include "hooks.bpf.h"
 #include "profile.bpf.h"
 #include "policy/graph.h"
 #include "policy/lock.h"
@@ -76,7 +77,8 @@ static void wait_ends(struct task_ctx *tctx, u64 self)
 {
 	u64 now = scx_bpf_now();
 
-	fl_profile_wait(tctx->hint_waits, elapsed(tctx->hint_since, now));
+	if (tctx->hint_since)
+		fl_profile_wait(tctx->hint_waits, elapsed(tctx->hint_since, now));
 	tctx->hint_waits = 0;
 	fl_lock_end(tctx, self, false, now);
 }
@@ -99,6 +101,7 @@ static void begin_wait(struct task_struct *p, struct task_ctx *tctx, u64 hash, s
 {
 	struct task_struct *h = find_holder(hash, owner);
 	struct task_ctx *hctx;
+	bool profiled;
 
 	if (!h) {
 		fl_count(lock_unowned);
@@ -107,11 +110,13 @@ static void begin_wait(struct task_struct *p, struct task_ctx *tctx, u64 hash, s
 	hctx = fl_task(h);
 	/* One whose PID came again holds nothing by its own word. */
 	if (hctx && h->tgid == p->tgid && (owner > 0 || hctx->hint_holds == hash)) {
-		fl_profile_hint(hash, lock);
+		profiled = fl_is_profiled(p, tctx, hash, FL_LOCK_HINT, lock);
+		if (profiled)
+			fl_profile_hint(hash, lock);
 		fl_lock_begin(p, h, hash);
 		if (tctx->edge) {
 			tctx->hint_waits = hash;
-			tctx->hint_since = scx_bpf_now();
+			tctx->hint_since = profiled ? scx_bpf_now() : 0;
 			fl_count(hint_wait);
 		}
 	} else {

@@ -14,6 +14,8 @@
 HOOK(may_preempt_holder, "may_preempt_holder", HOOK_LOCKS, "Whether a lock's holder may lose its CPU while others wait for it")
 HOOK(boost_holder, "boost_holder", HOOK_LOCKS, "Whether and with what weight a lock's holder is boosted")
 HOOK(waiter_level, "waiter_level", HOOK_LOCKS, "What a waiter for a lock counts for")
+HOOK(order_handoff, "order_handoff", HOOK_LOCKS, "When a waiter runs that is woken for a lock")
+HOOK(profile_filter, "profile_filter", HOOK_LOCKS | HOOK_TRACES, "Whether a wait for a lock is in the profile of locks")
 HOOK(is_spinner, "is_spinner", HOOK_ANY, "Whether a task that a tick hits only waits")
 HOOK(place, "place", HOOK_ANY, "Which CPU a woken or forked task goes to")
 /* clang-format on */

@@ -5,8 +5,14 @@
  * is asked no more, and the agent takes it out.
  */
 #include "freqlock.bpf.h"
+#include "graph.bpf.h"
 #include "hooks.bpf.h"
 #include "policy/graph.h"
+
+_Static_assert(FREQLOCK_FUTEX == (int)FL_LOCK_FUTEX && FREQLOCK_PI == (int)FL_LOCK_PI &&
+		       FREQLOCK_MUTEX == (int)FL_LOCK_MUTEX &&
+		       FREQLOCK_RWSEM == (int)FL_LOCK_RWSEM && FREQLOCK_HINT == (int)FL_LOCK_HINT,
+	       "policies know the kinds of locks by other numbers");
 
 /* Written by the agent as policies come and go. */
 volatile struct fl_hook hooks[FL_NR_HOOKS];
@@ -17,18 +23,40 @@ FREQLOCK_CALLS;
 #define FL_HOOK_SAMPLE 16
 #define FL_HOOK_JUDGED 64
 
-/* This CPU's question, to be filled in; NULL while another one stands, which this one interrupts.
+/*
+ * The question at @place, to be filled in; NULL while another one stands there, which this one
+ * interrupts.
  */
-static struct freqlock_call *question(void)
+static struct freqlock_call *question(u32 place)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct freqlock_call *call = &freqlock_calls[cpu & (FREQLOCK_CPUS - 1)];
+	struct freqlock_call *call = &freqlock_calls[place & (FREQLOCK_PLACES - 1)];
 
-	if (call->busy)
+	if (__sync_lock_test_and_set(&call->busy, 1))
 		return NULL;
-	call->busy = 1;
 	call->answer = FREQLOCK_DEFAULT;
 	return call;
+}
+
+/* Where this CPU asks in the scheduler's operations: nothing there preempts it. */
+static u32 own_place(void)
+{
+	return bpf_get_smp_processor_id();
+}
+
+/*
+ * Where it asks on behalf of a task that may be preempted as it asks, with the question in place
+ * for as long as it does not run. Others are not asked meanwhile, which is why this is not the
+ * place above: with that, a task could keep a policy from deciding anything on its CPU.
+ */
+static u32 task_place(void)
+{
+	return FREQLOCK_CPUS + bpf_get_smp_processor_id();
+}
+
+/* How often the current task was preempted: where that changes, a call was not all that took. */
+static u64 preemptions(void)
+{
+	return fl_cast(bpf_get_current_task_btf())->nivcsw;
 }
 
 /* When the call about to be made began, 0: it is not timed. */
@@ -62,11 +90,13 @@ static s32 answer_to(struct freqlock_call *call)
 	return answer;
 }
 
-#define ask(name, call)                                     \
+#define ask(name, call, place)                              \
 	({                                                  \
+		u64 __before = preemptions();               \
 		u64 __began = call_begins();                \
-		fl_hook_##name(bpf_get_smp_processor_id()); \
-		call_ends(FL_HOOK_##name, __began);         \
+		fl_hook_##name(place);                      \
+		if (preemptions() == __before)              \
+			call_ends(FL_HOOK_##name, __began); \
 		answer_to(call);                            \
 	})
 
@@ -117,24 +147,24 @@ static void describe_holder(struct freqlock_holder *about, struct task_ctx *tctx
 /* Whether @self, of whose waiters @best is the best, may lose its CPU to a task of @weight. */
 __noinline int fl_ask_preempt(struct task_ctx *tctx __arg_nonnull, u64 self, u32 best, u64 weight)
 {
-	struct freqlock_call *call = question();
+	struct freqlock_call *call = question(own_place());
 
 	if (!call)
 		return FREQLOCK_DEFAULT;
 	describe_holder(&call->may_preempt_holder, tctx, self, best, weight);
-	return judged(ask(may_preempt_holder, call), FREQLOCK_NO, FREQLOCK_YES);
+	return judged(ask(may_preempt_holder, call, own_place()), FREQLOCK_NO, FREQLOCK_YES);
 }
 
 /* The level that @self is boosted with, 0: not at all; @best unless a policy knows better. */
 __noinline int fl_ask_boost(struct task_ctx *tctx __arg_nonnull, u64 self, u32 best)
 {
-	struct freqlock_call *call = question();
+	struct freqlock_call *call = question(own_place());
 	s32 answer;
 
 	if (!call)
 		return best;
 	describe_holder(&call->boost_holder, tctx, self, best, 0);
-	answer = judged(ask(boost_holder, call), FREQLOCK_NO, FREQLOCK_LEVEL_MAX);
+	answer = judged(ask(boost_holder, call, own_place()), FREQLOCK_NO, FREQLOCK_LEVEL_MAX);
 	return answer < 0 ? (s32)best : answer;
 }
 
@@ -142,7 +172,7 @@ __noinline int fl_ask_boost(struct task_ctx *tctx __arg_nonnull, u64 self, u32 b
 __noinline int fl_ask_level(struct task_struct *w __arg_trusted,
 			    struct task_ctx *wctx __arg_nonnull, u64 hash, u64 holder)
 {
-	struct freqlock_call *call = question();
+	struct freqlock_call *call = question(own_place());
 	s32 answer;
 
 	if (!call)
@@ -151,15 +181,69 @@ __noinline int fl_ask_level(struct task_struct *w __arg_trusted,
 	call->waiter_level.lock = hash;
 	call->waiter_level.holder_pid = holder >> 32;
 	call->waiter_level.unused = 0;
-	answer = judged(ask(waiter_level, call), FREQLOCK_LEVEL_MIN, FREQLOCK_LEVEL_MAX);
+	answer = judged(ask(waiter_level, call, own_place()), FREQLOCK_LEVEL_MIN,
+			FREQLOCK_LEVEL_MAX);
 	return answer < 0 ? (s32)wctx->level : answer;
+}
+
+/*
+ * How @w, which @waker wakes for the lock at @slot, is ordered: a level, FREQLOCK_NO: as any task
+ * that wakes up, FREQLOCK_DEFAULT.
+ */
+__noinline s32 fl_ask_handoff(struct task_struct *w __arg_trusted,
+			      struct task_ctx *wctx __arg_nonnull,
+			      struct task_struct *waker __arg_trusted, u32 slot)
+{
+	struct freqlock_call *call = question(own_place());
+	struct lock_slot *s = fl_slot(slot);
+	struct freqlock_handoff *about;
+	const volatile struct cpu_topo *topo;
+	s32 cpu;
+
+	if (!call)
+		return FREQLOCK_DEFAULT;
+	about = &call->order_handoff;
+	describe(&about->task, w, wctx);
+	about->lock = slot_hash(s);
+	about->waker_pid = waker->pid;
+	cpu = bpf_get_smp_processor_id();
+	topo = fl_topo(cpu);
+	about->waker_cpu = cpu;
+	about->waker_node = topo->node;
+	about->waker_llc = topo->llc;
+	about->waker_capacity = topo->capacity;
+	cpu = scx_bpf_task_cpu(w);
+	topo = fl_topo(cpu);
+	about->prev_cpu = cpu;
+	about->prev_node = topo->node;
+	about->prev_llc = topo->llc;
+	about->prev_capacity = topo->capacity;
+	/* @w has one of the references still. */
+	about->waiting = (READ_ONCE(s->id) & FL_SLOT_REFS) - 1;
+	return judged(ask(order_handoff, call, own_place()), FREQLOCK_NO, FREQLOCK_LEVEL_MAX);
+}
+
+/* Whether the wait of @w for the lock @hash, which is at @addr, is in the profile. */
+__noinline bool fl_ask_profiled(struct task_struct *w __arg_trusted,
+				struct task_ctx *wctx __arg_nonnull, u64 hash, u32 kind, u64 addr)
+{
+	struct freqlock_call *call = question(task_place());
+
+	if (!call)
+		return true;
+	describe(&call->profile_filter.task, w, wctx);
+	call->profile_filter.lock = hash;
+	call->profile_filter.addr = addr;
+	call->profile_filter.kind = kind;
+	call->profile_filter.unused = 0;
+	return judged(ask(profile_filter, call, task_place()), FREQLOCK_NO, FREQLOCK_YES);
 }
 
 /* Whether @p, which a tick hit at @ip, spins. */
 __noinline bool fl_ask_spins(struct task_struct *p __arg_trusted,
 			     struct task_ctx *tctx __arg_nonnull, u64 ip, u64 ran, bool found)
 {
-	struct freqlock_call *call = question();
+	struct freqlock_call *call = question(own_place());
 	s32 answer;
 
 	if (!call)
@@ -169,7 +253,7 @@ __noinline bool fl_ask_spins(struct task_struct *p __arg_trusted,
 	call->is_spinner.ran = ran;
 	call->is_spinner.cpu = scx_bpf_task_cpu(p);
 	call->is_spinner.found = found;
-	answer = judged(ask(is_spinner, call), FREQLOCK_NO, FREQLOCK_YES);
+	answer = judged(ask(is_spinner, call, own_place()), FREQLOCK_NO, FREQLOCK_YES);
 	return answer < 0 ? found : answer;
 }
 
@@ -177,7 +261,7 @@ __noinline bool fl_ask_spins(struct task_struct *p __arg_trusted,
 __noinline s32 fl_ask_place(struct task_struct *p __arg_trusted,
 			    struct task_ctx *tctx __arg_nonnull, struct placement *pl __arg_nonnull)
 {
-	struct freqlock_call *call = question();
+	struct freqlock_call *call = question(own_place());
 	struct freqlock_placement *about;
 	s32 cpu;
 
@@ -193,7 +277,7 @@ __noinline s32 fl_ask_place(struct task_struct *p __arg_trusted,
 	about->fork = pl->fork;
 	about->waker = pl->from_task ? fl_cpu(pl->this_cpu)->running : 0;
 	about->unused = 0;
-	cpu = judged(ask(place, call), 0, nr_cpus - 1);
+	cpu = judged(ask(place, call, own_place()), 0, nr_cpus - 1);
 	if (cpu < 0)
 		return FREQLOCK_DEFAULT;
 	if (!fl_allowed(p, cpu))

@@ -7,10 +7,10 @@
  */
 #include "hooks.bpf.h"
 
-#define HOOK(name, cli, flags, help)           \
-	__noinline int fl_hook_##name(u32 cpu) \
-	{                                      \
-		return 0;                      \
+#define HOOK(name, cli, flags, help)             \
+	__noinline int fl_hook_##name(u32 place) \
+	{                                        \
+		return 0;                        \
 	}
 #include "hook_names.h"
 #undef HOOK

@@ -106,7 +106,8 @@ enum fl_hook_name {
 
 enum fl_hook_flags {
 	HOOK_ANY = 0,
-	HOOK_LOCKS = 1 << 0, /* without --locks nobody is asked */
+	HOOK_LOCKS = 1 << 0,  /* without --locks nobody is asked */
+	HOOK_TRACES = 1 << 1, /* asked where the kernel is traced, too */
 };
 
 /* About whom a policy is asked. */

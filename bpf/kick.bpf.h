@@ -22,12 +22,6 @@ static __always_inline bool fl_cannot_kick(void)
 	return fl_cpu(self)->offline && fl_is_unplugged(self);
 }
 
-/* When a timer fires. */
-struct fl_alarm {
-	u64 at;    /* by scx_bpf_now(); 0 or what is past: it is not set */
-	u64 ahead; /* of that clock against CLOCK_MONOTONIC, by which timers go, ns */
-};
-
 static __always_inline void fl_kick(s32 cpu, u64 flags)
 {
 	if (fl_cannot_kick())
@@ -35,6 +29,12 @@ static __always_inline void fl_kick(s32 cpu, u64 flags)
 	else
 		scx_bpf_kick_cpu(cpu, flags);
 }
+
+/* When a timer fires. */
+struct fl_alarm {
+	u64 at;    /* by scx_bpf_now(); 0 or what is past: it is not set */
+	u64 ahead; /* of that clock against CLOCK_MONOTONIC, by which timers go, ns */
+};
 
 /* Have @timer fire in @ns; fails where it cannot be set. */
 static __always_inline int fl_timer_start(struct bpf_timer *timer, u64 ns)

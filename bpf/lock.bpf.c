@@ -34,6 +34,7 @@
 #include "edge.bpf.h"
 #include "graph.bpf.h"
 #include "hint.bpf.h"
+#include "hooks.bpf.h"
 #include "profile.bpf.h"
 #include "policy/lock.h"
 
@@ -44,6 +45,7 @@ static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 {
 	struct task_struct *w = bpf_get_current_task_btf();
 	struct task_ctx *wctx = fl_task(w), *hctx = fl_task(h);
+	u64 now;
 
 	if (!wctx || !hctx || wctx == hctx)
 		return;
@@ -52,14 +54,18 @@ static void note_wait(struct task_struct *h, u64 hash, u32 kind, u64 addr)
 		return;
 	fl_count(lock_wait);
 	wctx->wait_hash = hash;
-	wctx->wait_since = scx_bpf_now();
-	fl_profile_begin(hash, kind, addr);
+	now = scx_bpf_now();
+	wctx->wait_since = 0;
+	if (fl_is_profiled(w, wctx, hash, kind, addr)) {
+		wctx->wait_since = now;
+		fl_profile_begin(hash, kind, addr);
+	}
 	if (w->prio >= PRIO_RT_END) {
 		wctx->wait_owner = fl_self(h, hctx);
 	} else if (kind != FL_LOCK_PI) {
 		fl_lock_begin(w, h, hash);
 		if (wctx->edge)
-			fl_hold_call(wctx->edge, bpf_get_smp_processor_id(), wctx->wait_since);
+			fl_hold_call(wctx->edge, bpf_get_smp_processor_id(), now);
 	}
 }
 
@@ -68,7 +74,8 @@ static void wait_over(struct task_struct *w, struct task_ctx *wctx, bool got)
 {
 	u64 now = scx_bpf_now();
 
-	fl_profile_wait(wctx->wait_hash, elapsed(wctx->wait_since, now));
+	if (wctx->wait_since)
+		fl_profile_wait(wctx->wait_hash, elapsed(wctx->wait_since, now));
 	wctx->wait_hash = 0;
 	wctx->wait_owner = 0;
 	/* Of a real-time task: of others it ended as they were woken. */

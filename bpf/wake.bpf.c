@@ -28,6 +28,7 @@
 #include "spin.bpf.h"
 #include "warm.bpf.h"
 #include "policy/deadline.h"
+#include "policy/graph.h"
 #include "policy/modes.h"
 
 /* @p is the next to run on @cpu, and is not enqueued. */
@@ -206,6 +207,9 @@ static __always_inline bool settle_deadline(struct task_struct *p, struct task_c
 	if (arrives || tctx->vtime_cpu != cpu || tctx->spin.behind)
 		vtime_join(tctx, cpu);
 	set_deadline(tctx, fl_request(tctx));
+	if (urgent && tctx->handed_level)
+		tctx->deadline = vtime_deadline(tctx->vtime, burst_rest(tctx), fl_request(tctx),
+						weight_of_level(tctx->handed_level));
 	if (tctx->spin.behind)
 		tctx->deadline = fl_spin_deadline(tctx, cpu);
 	if (!fl_holds(tctx))

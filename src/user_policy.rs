@@ -39,6 +39,11 @@ impl Hook {
     pub fn needs_locks(self) -> bool {
         self.flags() & intf::fl_hook_flags_HOOK_LOCKS != 0
     }
+
+    /// Asked by programs that trace the kernel too, not by the scheduler's operations alone.
+    pub fn is_traced(self) -> bool {
+        self.flags() & intf::fl_hook_flags_HOOK_TRACES != 0
+    }
 }
 
 /// What is asked about one policy.

@@ -7,19 +7,15 @@
  * frames SECONDS RATE WORKERS STEPS JOBS JOB_STEPS HOGS
  *
  * RATE refreshes a second; STEPS of work by that thread, a half before and a half after its
- * JOBS, each of JOB_STEPS. HOGS busy threads run beside. A frame that is not done by the next
- * refresh is shown at a later one: the refreshes in between are missed.
- *
- * Prints the share of refreshes that were missed, and how long after its refresh a frame was
- * done (p50, p99).
+ * JOBS, each of JOB_STEPS. HOGS busy threads run beside. What it prints, ../refreshes.h says.
  */
 #define _GNU_SOURCE
-#include "../histogram.h"
+#include "../refreshes.h"
 #include "../threads.h"
 
-enum { MAX_RATE = 10000, MAX_JOBS = 100000, MAX_STEPS = 1000000000 };
+enum { MAX_JOBS = 100000, MAX_STEPS = 1000000000 };
 
-static uint64_t job_steps;
+static uint64_t steps, job_steps;
 static unsigned int nr_jobs;
 /* The word that workers wait for: a frame's jobs are there. */
 static _Atomic uint32_t frame;
@@ -63,7 +59,7 @@ static void next_frame(void)
 	futex_wake(&frame, INT_MAX, WITHIN_PROCESS);
 }
 
-static void draw(uint64_t steps)
+static void draw(void)
 {
 	uint32_t left;
 
@@ -78,34 +74,23 @@ static void draw(uint64_t steps)
 	work(steps - steps / 2);
 }
 
-static void sleep_until(uint64_t ns)
-{
-	struct timespec at = { ns / NS_PER_S, ns % NS_PER_S };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-}
-
 int main(int argc, char **argv)
 {
-	static struct histogram took;
-	unsigned long refreshes, missed = 0, i;
-	unsigned int rate, nr_workers, nr, t;
-	uint64_t period, steps, due;
+	unsigned int nr_workers, nr, t;
+	long seconds, rate;
 	pthread_t *threads;
 
 	if (argc != 8) {
 		fprintf(stderr, "usage: frames SECONDS RATE WORKERS STEPS JOBS JOB_STEPS HOGS\n");
 		return 2;
 	}
+	seconds = number(argv[1], 1, MAX_SECONDS);
 	rate = number(argv[2], 1, MAX_RATE);
-	refreshes = number(argv[1], 1, MAX_SECONDS) * (unsigned long)rate;
 	nr_workers = number(argv[3], 1, MAX_THREADS);
 	steps = number(argv[4], 1, MAX_STEPS);
 	nr_jobs = number(argv[5], 1, MAX_JOBS);
 	job_steps = number(argv[6], 1, MAX_STEPS);
 	nr = nr_workers + number(argv[7], 0, MAX_THREADS);
-	period = NS_PER_S / rate;
 	/* There are none before the first frame. */
 	atomic_store(&next_job, nr_jobs);
 	threads = allocate(nr, sizeof(*threads));
@@ -113,25 +98,11 @@ int main(int argc, char **argv)
 	for (t = 0; t < nr; t++)
 		start_thread(&threads[t], t < nr_workers ? worker_main : hog_main, NULL);
 	begin_together();
-	due = now_ns() + period;
-	for (i = 0; i < refreshes; i++) {
-		uint64_t late;
-
-		sleep_until(due);
-		draw(steps);
-		late = now_ns() - due;
-		histogram_add(&took, late);
-		missed += late / period;
-		i += late / period;
-		due += period * (1 + late / period);
-	}
+	draw_frames(seconds, rate, draw);
 	atomic_store(&current_phase, OVER);
 	next_frame();
 	for (t = 0; t < nr; t++)
 		join_thread(threads[t]);
 	free(threads);
-	printf("missed %.2f %% lower\n", 100.0 * missed / i);
-	print_us("", "p50", percentile_ns(&took, 0.5));
-	print_us("", "p99", percentile_ns(&took, 0.99));
 	return 0;
 }

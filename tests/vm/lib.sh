@@ -14,6 +14,7 @@ scheduler=${FREQLOCK_PROGRAMS:-$root/target/release}/scx_freqlock
 loads=${FREQLOCK_PROGRAMS:-$root/target/tests}
 load=$loads/load
 locks=$loads/locks
+order=$loads/order
 badlocks=$loads/badlocks
 quota=$loads/quota
 groups=$loads/groups
@@ -150,6 +151,7 @@ run_load() { run_program "$load" "$@"; }
 
 # The same for the loads of locks.
 run_locks() { run_program "$locks" "$@"; }
+run_order() { run_program "$order" "$@"; }
 run_apart() { run_program "$apart" "$@"; }
 run_gaps() { run_program "$gaps" "$@"; }
 run_moved() { run_program "$moved" "$@"; }
@@ -167,6 +169,20 @@ run_program() {
         got[${pair%%=*}]=${pair#*=}
     done
     echo "${1##*/} ${*:2}: $line"
+}
+
+# run_machine CPUS SCRIPT [EDIT]: a script of this folder on a simulated machine of its own, the
+# tests' machine with so many CPUs and what sed makes of its description; sets output.
+run_machine() {
+    local machine
+    machine=$(mktemp --suffix=.toml)
+    litter+=("$machine")
+    sed "s/^cpus = .*/cpus = $1/${3:+; $3}" "$root/tests/vm/sim.toml" >"$machine"
+    status=0
+    output=$("$root/target/release/scx_freqlock" machine run "$machine" --limit-s 200 \
+        --kit "$root/target/machine/x86_64/tests-newest.toml" -- bash "tests/vm/$2" 2>&1) || status=$?
+    echo "$output"
+    expect "$status" '==' 0 "exit status with $1 CPUs"
 }
 
 # hold [name=value...]: busy loops from now on, until the test ends.

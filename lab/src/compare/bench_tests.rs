@@ -181,6 +181,28 @@ fn frames_measure() {
     assert!(long.0 > 50.0 && long.1 > short.1, "{long:?} {short:?}");
 }
 
+/// Frames that wait for long reads miss their times, and those that wait for short ones are done
+/// sooner.
+#[test]
+fn filegate_measures() {
+    let run = |rate, kib, hogs| {
+        let small = [
+            ("FILEGATE_SECONDS", "1"),
+            ("FILEGATE_RATE", rate),
+            ("FILEGATE_KIB", kib),
+            ("FILEGATE_HOGS", hogs),
+        ];
+        let metrics = bench("filegate", &small);
+        assert_eq!(names(&metrics), ["missed", "p50", "p99", "reads"]);
+        let [missed, p50, p99, reads] = [0, 1, 2, 3].map(|i| metrics[i].value);
+        assert!((0.0..100.0).contains(&missed), "{metrics:?}");
+        assert!(0.0 < p50 && p50 <= p99 && reads > 0.0, "{metrics:?}");
+        (missed, p50)
+    };
+    let (long, short) = (run("2000", "65536", "1"), run("10", "1", "0"));
+    assert!(long.0 > 50.0 && long.1 > short.1, "{long:?} {short:?}");
+}
+
 #[test]
 fn schbench_measures() {
     let metrics = bench(
@@ -469,6 +491,7 @@ fn workloads_refuse_nonsense_in_one_line() {
         ("forkserver", "FORKSERVER_CLIENTS"),
         ("forkwait", "FORKWAIT_HOGS"),
         ("frames", "FRAMES_JOBS"),
+        ("filegate", "FILEGATE_KIB"),
         ("perfbench", "PERFBENCH_THREADS"),
         ("redis", "REDIS_HOGS"),
     ] {

@@ -178,11 +178,12 @@ impl Verified {
     }
 }
 
-/// Programs of the scheduler's own operations.
+/// The scheduler's programs that ask policies: its own operations, and what is attached where locks
+/// are waited for.
 pub fn targets(sign: u32) -> Result<Vec<Target>> {
     let programs = || {
         ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_func_info(true))
-            .filter(|info| info.ty == ProgramType::StructOps)
+            .filter(|info| [ProgramType::StructOps, ProgramType::Tracing].contains(&info.ty))
     };
     let ours = programs().find(|info| info.id == sign);
     let ours = ours.ok_or(Error::NoCapability)?;
@@ -194,7 +195,8 @@ pub fn targets(sign: u32) -> Result<Vec<Target>> {
     let target = |info: ProgramInfo| {
         let functions = info.func_info.iter().filter_map(|of| name(of.type_id));
         let functions: Vec<String> = functions.collect();
-        let asks = |hook: &Hook| functions.contains(&hook.target());
+        let may_ask = |hook: &Hook| info.ty == ProgramType::StructOps || hook.is_traced();
+        let asks = |hook: &Hook| may_ask(hook) && functions.contains(&hook.target());
         Target {
             id: info.id,
             asks: Hook::all().iter().copied().filter(asks).collect(),
